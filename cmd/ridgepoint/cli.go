@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// environment is everything that a command may read of its surroundings.
+type environment struct {
+	args   []string
+	getenv func(string) string
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// The exit codes, as the README lists them.
+const (
+	exitOK       = 0 // done
+	exitVerdict  = 1 // the kernel, task or check did not pass
+	exitUsage    = 2 // bad input: arguments, task, structure or config file
+	exitInfra    = 3 // something is missing or broken on this machine
+	exitStopped  = 4 // interrupted; the message says how to resume
+	exitInternal = 70
+)
+
+// cli is the command line; each subcommand has its own file.
+type cli struct {
+	Version versionCmd `cmd:"" help:"Print the version of this binary and how it was built."`
+}
+
+// exitError is an error with the exit code that it ends the process with.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// run parses the arguments, runs one command and returns its exit code. It never exits.
+func run(ctx context.Context, env environment) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("ridgepoint"), kong.Description("Finds the fastest GPU kernel while you sleep."),
+		kong.Writers(env.stdout, env.stderr), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(env), kong.UsageOnError())
+	if err != nil {
+		fmt.Fprintf(env.stderr, "ridgepoint: %v\n", err)
+		return exitInternal
+	}
+	parsed, err := parser.Parse(env.args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(env.stderr, "ridgepoint: %v\n", err)
+		return exitUsage
+	}
+	if err := parsed.Run(); err != nil {
+		var ee *exitError
+		if errors.As(err, &ee) {
+			fmt.Fprintf(env.stderr, "ridgepoint: %v\n", ee.err)
+			return ee.code
+		}
+		fmt.Fprintf(env.stderr, "ridgepoint: %v\n", err)
+		return exitInfra
+	}
+	return exitOK
+}
