@@ -1,0 +1,16 @@
+// Package tasks embeds the shipped tasks: for each one a folder with its task file, its textbook baselines in C and CUDA, its
+// parameterised structures and the torch script that serves as external baseline. It holds files, never knowledge of their form:
+// harness/task reads them.
+package tasks
+
+import "embed"
+
+// FS holds one folder a task: NAME/task.yaml, NAME/naive.c, NAME/naive.cu, NAME/structures/cpu/*.c, NAME/structures/cuda/*.cu.
+//
+//go:embed */task.yaml */naive.c */naive.cu */structures/cpu/*.c
+var FS embed.FS
+
+// Names returns the names of the shipped tasks, sorted. Each is a folder of FS.
+func Names() []string {
+	return []string{"conv2d_3x3", "gemm_f32", "nbody", "reduce_sum", "softmax_2d", "transpose", "vector_add"}
+}
