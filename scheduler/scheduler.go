@@ -37,8 +37,22 @@ type Job struct {
 	Purpose   Purpose         `json:"purpose"`
 	Request   harness.Request `json:"request"`
 	Deadline  time.Time       `json:"deadline"` // after it the scheduler plans another attempt
+	Strikes   int             `json:"strikes"`  // crashes and timeouts of earlier attempts of this trial
 	Weight    float64         `json:"weight"`   // fairness between campaigns
 	Priority  int             `json:"priority"`
+}
+
+// Final reports whether an attempt that ended in fault settles its trial: a first crash or timeout does not, since the device
+// may be to blame, and infrastructure faults never do.
+func Final(fault harness.Fault, strikes int) bool {
+	switch fault {
+	case harness.FaultInfra:
+		return false
+	case harness.FaultCrash, harness.FaultTimeout:
+		return strikes > 0
+	default:
+		return true
+	}
 }
 
 // Outcome is what came of one attempt. The first Final outcome of a trial wins.
