@@ -16,6 +16,10 @@ var builtins = starlark.StringDict{
 	"log":       real1("log", math.Log),
 	"exp":       real1("exp", math.Exp),
 	"pow":       starlark.NewBuiltin("pow", pow),
+	"sum":       overNumbers("sum", sum),
+	"mean":      overNumbers("mean", mean),
+	"std":       overNumbers("std", std),
+	"geomean":   overNumbers("geomean", geomean),
 }
 
 // ceilDiv is ceil(a/b) over integers; b must be positive.

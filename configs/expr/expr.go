@@ -80,6 +80,10 @@ func (e *Expr) Eval(env Env) (Value, error) {
 		}
 		args[i] = toStarlark(v)
 	}
+	return e.call(args)
+}
+
+func (e *Expr) call(args starlark.Tuple) (Value, error) {
 	thread := &starlark.Thread{Name: "expr"}
 	thread.SetMaxExecutionSteps(maxSteps)
 	out, err := starlark.Call(thread, e.fn, args, nil)
