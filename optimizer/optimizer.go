@@ -1,5 +1,6 @@
 // Package optimizer holds the nouns of parameter search: Space, Configuration, Observation and Optimizer. It does no I/O
-// and reads no clock; subpackages are the strategies. It knows nothing of kernels: a configuration is names and values.
+// and reads no clock; subpackages are the strategies (package strategy makes them by name). It knows nothing of kernels: a
+// configuration is names and values.
 package optimizer
 
 import (
@@ -40,6 +41,13 @@ type Optimizer interface {
 	// Ask returns the next configuration to try: feasible and not told or pending before. It returns ErrExhausted when none
 	// is left.
 	Ask(ctx context.Context) (Configuration, error)
-	// Tell reports the outcome of a configuration, asked or not.
+	// Tell reports the outcome of a configuration, asked or not. Telling a configuration again adds a repeated measurement.
 	Tell(ctx context.Context, o Observation) error
+}
+
+// Strategy proposes open configurations of a history by id. It keeps no pending set of its own: the history has it. What it
+// proposes is a function of the seed it was made with and the history.
+type Strategy interface {
+	// Propose returns the id of an open configuration, or ErrExhausted.
+	Propose(ctx context.Context, h *History) (int, error)
 }

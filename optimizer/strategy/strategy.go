@@ -1,0 +1,101 @@
+// Package strategy makes optimizers by name: it wraps a strategy with the history of one space. It does no I/O and reads no
+// clock.
+package strategy
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/random"
+	"ridgepoint/optimizer/tpe"
+)
+
+// Options are what an optimizer needs besides its space.
+type Options struct {
+	Seed uint64
+}
+
+// makers are the strategies by name.
+var makers = map[string]func(*optimizer.Space, Options) (optimizer.Strategy, error){
+	"random": func(_ *optimizer.Space, o Options) (optimizer.Strategy, error) { return random.New(o.Seed), nil },
+	"tpe": func(s *optimizer.Space, o Options) (optimizer.Strategy, error) {
+		return tpe.New(s, o.Seed)
+	},
+	"goptuna-tpe": func(s *optimizer.Space, o Options) (optimizer.Strategy, error) {
+		return tpe.Shipped(s, o.Seed)
+	},
+}
+
+// Names returns the strategies that New knows, sorted.
+func Names() []string {
+	names := make([]string, 0, len(makers))
+	for name := range makers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Search is an optimizer of one space with one strategy.
+type Search struct {
+	history  *optimizer.History
+	strategy optimizer.Strategy
+}
+
+var _ optimizer.Optimizer = (*Search)(nil)
+
+// New returns the optimizer of a space with the named strategy.
+func New(name string, space *optimizer.Space, o Options) (*Search, error) {
+	maker, ok := makers[name]
+	if !ok {
+		return nil, fmt.Errorf("strategy %q is unknown: use one of %s", name, strings.Join(Names(), ", "))
+	}
+	s, err := maker(space, o)
+	if err != nil {
+		return nil, fmt.Errorf("strategy %s: %w", name, err)
+	}
+	return &Search{history: optimizer.NewHistory(space), strategy: s}, nil
+}
+
+// Ask returns the next configuration to try and holds it pending.
+func (s *Search) Ask(ctx context.Context) (optimizer.Configuration, error) {
+	id, err := s.strategy.Propose(ctx, s.history)
+	if err != nil {
+		return nil, err
+	}
+	if !s.history.Open(id) {
+		panic(fmt.Sprintf("strategy: %T proposed configuration %d, which is not open", s.strategy, id))
+	}
+	s.history.Ask(id)
+	return s.history.Pool.Space().Configuration(s.history.Pool.Row(id)), nil
+}
+
+// Tell adds an observation; see optimizer.History.
+func (s *Search) Tell(_ context.Context, o optimizer.Observation) error {
+	_, err := s.history.Tell(o)
+	return err
+}
+
+// Resume holds a configuration pending as Ask would, without proposing: for rebuilding an optimizer from the log of asks and
+// tells, after which it proposes what the optimizer that wrote the log would have.
+func (s *Search) Resume(c optimizer.Configuration) error {
+	row, err := s.history.Pool.Space().Row(c)
+	if err != nil {
+		return err
+	}
+	id, ok := s.history.Pool.ID(row)
+	if !ok {
+		return fmt.Errorf("resume: %w", optimizer.ErrInfeasible)
+	}
+	if !s.history.Open(id) {
+		return fmt.Errorf("resume: configuration %v was asked or told before", c)
+	}
+	s.history.Ask(id)
+	return nil
+}
+
+// History returns what was asked and told. The caller must not change it.
+func (s *Search) History() *optimizer.History { return s.history }

@@ -1,0 +1,214 @@
+package strategy_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ridgepoint/configs/expr"
+	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/strategy"
+)
+
+func value(v int64) *expr.Value { x := expr.Int(v); return &x }
+
+func ints(v ...int64) []expr.Value {
+	out := make([]expr.Value, len(v))
+	for i, x := range v {
+		out[i] = expr.Int(x)
+	}
+	return out
+}
+
+// kernelLike is a mixed space with a condition and constraints, and a smooth objective with failures.
+func kernelLike(t testing.TB) *optimizer.Space {
+	t.Helper()
+	space, err := optimizer.New(optimizer.Declaration{
+		Params: []optimizer.Param{
+			{Name: "bx", Min: value(32), Max: value(256), Step: value(32)},
+			{Name: "by", Values: ints(1, 2, 4, 8, 16)},
+			{Name: "tile", Values: ints(1, 2, 3, 4)},
+			{Name: "shared", Type: "bool"},
+			{Name: "pad", Values: ints(0, 1), When: "shared"},
+			{Name: "fetch", Type: "string", Values: []expr.Value{expr.String("plain"), expr.String("ldg"), expr.String("async")}},
+		},
+		Constraints: []string{"bx * by <= 1024", "fetch != \"async\" or shared"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space
+}
+
+func evaluate(c optimizer.Configuration) optimizer.Observation {
+	get := func(name string) float64 { f, _ := c[name].AsFloat(); return f }
+	threads := math.Log2(get("bx") * get("by"))
+	y := 1 + 0.1*math.Pow(threads-7.5, 2) + 0.2*math.Abs(get("tile")-3) + 0.1*get("pad")
+	if shared, _ := c["shared"].AsBool(); shared {
+		y *= 0.8
+	}
+	if s, _ := c["fetch"].AsString(); s == "ldg" {
+		y *= 0.9
+	}
+	if get("tile") == 4 && threads > 9 {
+		return optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeFailed, FailKind: "launch"}
+	}
+	return optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: y, CostSeconds: 0.1}
+}
+
+func setup(t testing.TB, name string, space *optimizer.Space, seed uint64) *strategy.Search {
+	t.Helper()
+	s, err := strategy.New(name, space, strategy.Options{Seed: seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestFeasibleAndFresh drives every strategy with eight in flight, lost and repeated tells among them.
+func TestFeasibleAndFresh(t *testing.T) {
+	t.Parallel()
+	for _, name := range strategy.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space, ctx := kernelLike(t), context.Background()
+			s := setup(t, name, space, 3)
+			asked := map[string]bool{}
+			var flight []optimizer.Configuration
+			for i := range 80 {
+				c, err := s.Ask(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				canonical, err := space.Canonical(c)
+				if err != nil || !cmp.Equal(optimizer.Hash(canonical), optimizer.Hash(c)) {
+					t.Fatalf("asked %v: not a canonical feasible configuration: %v", c, err)
+				}
+				if h := optimizer.Hash(c); asked[h] {
+					t.Fatalf("asked %v twice", c)
+				} else {
+					asked[h] = true
+				}
+				if flight = append(flight, c); len(flight) < 8 {
+					continue
+				}
+				o := evaluate(flight[0])
+				if i%11 == 0 {
+					o = optimizer.Observation{Configuration: o.Configuration, Outcome: optimizer.OutcomeLost}
+					delete(asked, optimizer.Hash(o.Configuration))
+				}
+				if i%13 == 0 && o.Outcome == optimizer.OutcomeMeasured {
+					o.Outcome = optimizer.OutcomeCensored
+				}
+				flight = flight[1:]
+				if err := s.Tell(ctx, o); err != nil {
+					t.Fatal(err)
+				}
+				if i%17 == 0 && o.Outcome == optimizer.OutcomeMeasured {
+					o.Value *= 1.02
+					if err := s.Tell(ctx, o); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestExhaustsSmallSpace asks until nothing is left and counts.
+func TestExhaustsSmallSpace(t *testing.T) {
+	t.Parallel()
+	for _, name := range strategy.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space, err := optimizer.New(optimizer.Declaration{
+				Params:      []optimizer.Param{{Name: "a", Values: ints(1, 2, 4, 8)}, {Name: "b", Values: ints(1, 2, 3)}, {Name: "only", Values: ints(5)}},
+				Constraints: []string{"a != 8 or b == 1"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, ctx := setup(t, name, space, 1), context.Background()
+			seen := map[string]bool{}
+			for i := range 10 {
+				c, err := s.Ask(ctx)
+				if err != nil {
+					t.Fatalf("ask %d of 10: %v", i+1, err)
+				}
+				seen[optimizer.Hash(c)] = true
+				a, _ := c["a"].AsFloat()
+				if err := s.Tell(ctx, optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: a}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.Ask(ctx); !errors.Is(err, optimizer.ErrExhausted) || len(seen) != 10 {
+				t.Fatalf("%d distinct, then %v; want 10 and ErrExhausted", len(seen), err)
+			}
+		})
+	}
+}
+
+// TestSameLogSameProposals rebuilds an optimizer from a log, by asking again and by Resume, and compares what follows.
+func TestSameLogSameProposals(t *testing.T) {
+	t.Parallel()
+	for _, name := range strategy.Names() {
+		if name == "goptuna-tpe" { // draws from the process's global source: see tpe.Shipped
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			space := kernelLike(t)
+			first, again, resumed := setup(t, name, space, 9), setup(t, name, space, 9), setup(t, name, space, 9)
+			ctx := context.Background()
+			var flight []optimizer.Configuration
+			step := func(s *strategy.Search, tell *optimizer.Observation, log optimizer.Configuration) optimizer.Configuration {
+				if tell != nil {
+					if err := s.Tell(ctx, *tell); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if log != nil {
+					if err := s.Resume(log); err != nil {
+						t.Fatal(err)
+					}
+					return log
+				}
+				c, err := s.Ask(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			for i := range 70 {
+				var tell *optimizer.Observation
+				if len(flight) >= 5 {
+					o := evaluate(flight[2])
+					tell = &o
+					flight = append(flight[:2:2], flight[3:]...)
+				}
+				c := step(first, tell, nil)
+				if d := step(again, tell, nil); !cmp.Equal(optimizer.Hash(c), optimizer.Hash(d)) {
+					t.Fatalf("ask %d: %v, then %v for the same log", i, c, d)
+				}
+				var log optimizer.Configuration
+				if i < 50 {
+					log = c
+				}
+				if d := step(resumed, tell, log); !cmp.Equal(optimizer.Hash(c), optimizer.Hash(d)) {
+					t.Fatalf("ask %d: %v, after a resume %v", i, c, d)
+				}
+				flight = append(flight, c)
+			}
+		})
+	}
+}
+
+func TestUnknownStrategyIsNamed(t *testing.T) {
+	t.Parallel()
+	if _, err := strategy.New("bayes", kernelLike(t), strategy.Options{}); err == nil {
+		t.Fatal("want an error that lists the strategies")
+	}
+}
