@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,14 +47,42 @@ func lowerLimit(resource int, value uint64) error {
 	return unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value})
 }
 
-// dropPrivileges takes every capability, in the bounding set too, and the way to gain new ones.
-func dropPrivileges() error {
+// dropBounding empties the bounding set: no program can hand out a capability again.
+func dropBounding() error {
 	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
 		// EINVAL: a capability this kernel does not have; EPERM: an unprivileged user of a reduced sandbox, who has none.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && err != unix.EINVAL && err != unix.EPERM {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
+	return nil
+}
+
+// become hands the work folder to insideUser and makes this thread that user, without groups.
+func become(p Policy) error {
+	if p.WorkDir != "" {
+		if err := os.Chown(InsideWorkDir, insideUser, insideUser); err != nil && p.Writable {
+			return err
+		}
+	}
+	for _, call := range []struct {
+		number uintptr
+		args   [3]uintptr
+	}{
+		{unix.SYS_SETGROUPS, [3]uintptr{}},
+		{unix.SYS_SETRESGID, [3]uintptr{insideUser, insideUser, insideUser}},
+		{unix.SYS_SETRESUID, [3]uintptr{insideUser, insideUser, insideUser}},
+		{unix.SYS_PRCTL, [3]uintptr{unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)}}, // a change of user clears it
+	} {
+		if _, _, errno := unix.RawSyscall(call.number, call.args[0], call.args[1], call.args[2]); errno != 0 {
+			return fmt.Errorf("system call %d: %w", call.number, errno)
+		}
+	}
+	return nil
+}
+
+// dropPrivileges takes every capability and the way to gain new ones.
+func dropPrivileges() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && err != unix.EINVAL {
 		return fmt.Errorf("clear ambient capabilities: %w", err)
 	}

@@ -23,6 +23,7 @@ const stageArgument = "__sandbox"
 type order struct {
 	Policy Policy `json:"policy"`
 	Level  Level  `json:"level"`
+	Become bool   `json:"become,omitempty"` // become insideUser before executing
 }
 
 // Command returns a command that runs path with args under the policy: level full, or reduced where the caller's person
@@ -35,7 +36,7 @@ func Command(p Policy, level Level, env []string, path string, args ...string) (
 			return nil, fmt.Errorf("%w: %s; `ridgepoint doctor` says what would help", ErrIncomplete, c)
 		}
 	}
-	text, err := json.Marshal(order{Policy: p, Level: level})
+	text, err := json.Marshal(order{Policy: p, Level: level, Become: level == LevelFull && os.Getuid() == 0})
 	if err != nil {
 		return nil, fmt.Errorf("write sandbox order: %w", err)
 	}
@@ -53,12 +54,24 @@ func Command(p Policy, level Level, env []string, path string, args ...string) (
 	return cmd, nil
 }
 
-// isolate asks for the namespaces, with this user mapped to root inside and nobody else.
+// isolate asks for the namespaces, with this user mapped to root inside, and for root an unprivileged user beside.
 func isolate(attr *syscall.SysProcAttr) {
 	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	if os.Getuid() == 0 {
+		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: insideUser, HostID: outsideUser, Size: 1})
+		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: insideUser, HostID: outsideUser, Size: 1})
+		attr.GidMappingsEnableSetgroups = true
+	}
 }
+
+// A sandbox that root starts is built as root and then becomes this user, who owns nothing outside: the kernel exempts root from
+// the limit on processes, in user namespaces too. 65534 is nobody.
+const (
+	insideUser  = 1
+	outsideUser = 65534
+)
 
 // Main runs stage one when args (without the program's name) ask for it, and reports whether they did. It must be called
 // before anything else in main, and in TestMain of every test that uses Command. On success it does not return: the process
@@ -105,6 +118,14 @@ func enter(text, path string, args []string) error {
 	}
 	if err := setLimits(o.Policy.Limits); err != nil {
 		return err
+	}
+	if err := dropBounding(); err != nil {
+		return err
+	}
+	if o.Become {
+		if err := become(o.Policy); err != nil {
+			return fmt.Errorf("become an unprivileged user: %w", err)
+		}
 	}
 	if err := dropPrivileges(); err != nil {
 		return err
