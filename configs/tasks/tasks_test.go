@@ -18,6 +18,12 @@ func TestEveryTaskHasItsFiles(t *testing.T) {
 					t.Errorf("%s/%s: %d bytes, %v", name, file, len(b), err)
 				}
 			}
+			for _, glob := range []string{"/structures/cpu/*.c"} {
+				files, err := fs.Glob(tasks.FS, name+glob)
+				if err != nil || len(files) < 2 {
+					t.Errorf("%s%s: %d files (%v), want at least 2", name, glob, len(files), err)
+				}
+			}
 		})
 	}
 }
