@@ -1,0 +1,2 @@
+// Everything this header declares is in the emulator already.
+#pragma once
