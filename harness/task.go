@@ -138,10 +138,13 @@ type Protocol struct {
 
 // Rules bound what a kernel may contain and how it may trade sizes.
 type Rules struct {
-	Forbid            []string `json:"forbid,omitempty"`         // words or calls
-	SizeBranching     bool     `json:"size_branching,omitempty"` // allow
-	WritableGlobals   bool     `json:"writable_globals,omitempty"`
-	MaxSizeRegression float64  `json:"max_size_regression"` // 0.30: no scored size over 1.30 × baseline or incumbent
+	Forbid []string `json:"forbid,omitempty"` // words or calls
+	// SizeBranching and WritableGlobals say what becomes of code that compares a dim with a scored size, or keeps state from
+	// launch to launch. "" or verify: verification decides (hidden sizes, every launch checked), the finding is a warning;
+	// forbid: refused before compiling; allow: not looked for.
+	SizeBranching     string  `json:"size_branching,omitempty"`
+	WritableGlobals   string  `json:"writable_globals,omitempty"`
+	MaxSizeRegression float64 `json:"max_size_regression"` // 0.30: no scored size over 1.30 × baseline or incumbent
 }
 
 // Agent bounds the model's part. MaxIterations limits drafts, never parameter evaluations.
@@ -170,15 +173,16 @@ type TargetSpec struct {
 	MaxRegisters int           `json:"maxrregcount,omitempty"` // 0: min(128, 65536/threads)
 	FastMath     FastMath      `json:"fast_math"`
 	Std          string        `json:"std,omitempty"`
-	Flags        []string      `json:"flags,omitempty"` // allow-listed
-	IncludeDirs  []string      `json:"include_dirs,omitempty"`
+	Flags        []string      `json:"flags,omitempty"`        // allow-listed
+	IncludeDirs  []string      `json:"include_dirs,omitempty"` // absolute, or relative to the task's folder when embedded
+	IncludeHash  string        `json:"include_hash,omitempty"` // SHA-256 over names and contents of IncludeDirs, hex
 	SearchFlags  []SearchFlags `json:"search_flags,omitempty"` // build options that parameters may choose
 }
 
 // SearchFlags is a build option that a structure's parameter may set, with the values the task allows.
 type SearchFlags struct {
 	Option string   `json:"option"`
-	Values []string `json:"values"`
+	Values []string `json:"values"` // compiler flags; "" is: no flag
 }
 
 // FastMath is the person's word on fast math.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -167,4 +168,33 @@ func known(env Env) string {
 	}
 	sort.Strings(names)
 	return strings.Join(names, ", ")
+}
+
+// maxCached bounds the shared cache: more than a campaign's structures have expressions.
+const maxCached = 4096
+
+var cache struct {
+	mu    sync.Mutex
+	exprs map[string]*Expr
+}
+
+// Cached is Parse with a shared cache: launch plans and constraints are evaluated over and over.
+func Cached(source string) (*Expr, error) {
+	cache.mu.Lock()
+	e, ok := cache.exprs[source]
+	cache.mu.Unlock()
+	if ok {
+		return e, nil
+	}
+	e, err := Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	if cache.exprs == nil || len(cache.exprs) >= maxCached {
+		cache.exprs = map[string]*Expr{}
+	}
+	cache.exprs[source] = e
+	return e, nil
 }
