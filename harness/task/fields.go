@@ -182,7 +182,7 @@ func (d *taskDecoder) work(n *node) {
 	}
 	d.fields(n, "work", []string{"flops", "bytes"}, func(name string, v *node) {
 		e := exprNode{text: d.text(v, "work."+name), place: v}
-		d.positiveAtSizes(e, "work."+name, d.task.Sizes)
+		d.amountAtSizes(e, "work."+name, d.task.Sizes)
 		if name == "flops" {
 			d.task.Work.FLOPs = e.text
 		} else {
@@ -191,8 +191,8 @@ func (d *taskDecoder) work(n *node) {
 	})
 }
 
-// positiveAtSizes checks that an expression over the dims is a positive number at every size.
-func (d *taskDecoder) positiveAtSizes(e exprNode, what string, sizes []harness.Size) {
+// amountAtSizes checks that an expression over the dims is a number of at least 0 at every size.
+func (d *taskDecoder) amountAtSizes(e exprNode, what string, sizes []harness.Size) {
 	x := d.parse(e, what, d.task.Dims)
 	if d.err != nil {
 		return
@@ -203,8 +203,8 @@ func (d *taskDecoder) positiveAtSizes(e exprNode, what string, sizes []harness.S
 			d.failExpr(e, what, err)
 			return
 		}
-		if f, ok := v.AsFloat(); !ok || f <= 0 {
-			d.fail(e.place, "write an expression that is a positive number at every size", "%s: %q is %s at %s", what, e.text, v, size)
+		if f, ok := v.AsFloat(); !ok || f < 0 {
+			d.fail(e.place, "write an expression that is a number of at least 0 at every size", "%s: %q is %s at %s", what, e.text, v, size)
 			return
 		}
 	}

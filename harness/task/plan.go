@@ -208,8 +208,8 @@ func WorkAt(t *harness.Task, size harness.Size) (flops, bytes float64, err error
 			return 0, 0, fmt.Errorf("work: %w", err)
 		}
 		f, ok := v.AsFloat()
-		if !ok || f <= 0 {
-			return 0, 0, fmt.Errorf("work: %q is %s at %s, want a positive number", w.text, v, size)
+		if !ok || f < 0 {
+			return 0, 0, fmt.Errorf("work: %q is %s at %s, want a number of at least 0", w.text, v, size)
 		}
 		*w.to = f
 	}
