@@ -339,4 +339,3 @@ func (d *taskDecoder) checkSizes(s map[string]*node) {
 	}
 	d.checkDefaultLaunch(s["default_launch"], all)
 }
-
