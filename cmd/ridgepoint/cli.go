@@ -31,6 +31,7 @@ const (
 // cli is the command line; each subcommand has its own file.
 type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
+	Dev     devCmd     `cmd:"" help:"Tools for trying Ridgepoint out."`
 	Version versionCmd `cmd:"" help:"Print the version of this binary and how it was built."`
 }
 
