@@ -9,10 +9,11 @@ import (
 	"syscall"
 
 	"ridgepoint/harness/sandbox"
+	"ridgepoint/harness/toolchain/nvrtc"
 )
 
 func main() {
-	if sandbox.Main(os.Args[1:]) {
+	if sandbox.Main(os.Args[1:]) || nvrtc.Main(os.Args[1:]) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
