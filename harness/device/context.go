@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -19,6 +21,7 @@ type Context struct {
 	quit   chan struct{}
 	done   chan struct{}
 	once   sync.Once
+	hung   atomic.Bool
 	err    error // of the release, valid once done is closed
 }
 
@@ -79,6 +82,9 @@ func (c *Context) Driver() *Driver { return c.driver }
 // Do runs fn on the context's thread and returns its error. The Session must not be kept. Calls are served one after
 // another.
 func (c *Context) Do(fn func(*Session) error) error {
+	if c.hung.Load() {
+		return ErrHung
+	}
 	reply := make(chan error, 1) // one answer
 	select {
 	case <-c.done:
@@ -91,6 +97,9 @@ func (c *Context) Do(fn func(*Session) error) error {
 // Close waits for a running Do, releases the context and ends its thread.
 func (c *Context) Close() error {
 	c.once.Do(func() { close(c.quit) })
+	if c.hung.Load() {
+		return ErrHung // its thread never comes back
+	}
 	<-c.done
 	return c.err
 }
@@ -106,3 +115,32 @@ func (s *Session) Info() *Info { return s.info }
 
 // Synchronize waits for everything that was queued on the device.
 func (s *Session) Synchronize() error { return s.driver.call(fnContextSync) }
+
+// ErrHung is returned by DoWithin when fn did not come back in time. The context is lost: only a new process helps.
+var ErrHung = errors.New("the device did not answer in time")
+
+// DoWithin is Do with a limit: when fn takes longer, it returns ErrHung and leaves fn's thread behind. Every later call returns
+// ErrHung at once.
+func (c *Context) DoWithin(limit time.Duration, fn func(*Session) error) error {
+	if c.hung.Load() {
+		return ErrHung
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	reply := make(chan error, 1) // one answer, which nobody takes after a hang
+	select {
+	case <-c.done:
+		return ErrClosed
+	case c.work <- job{fn: fn, reply: reply}:
+	case <-timer.C:
+		c.hung.Store(true)
+		return ErrHung
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-timer.C:
+		c.hung.Store(true)
+		return ErrHung
+	}
+}
