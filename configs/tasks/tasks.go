@@ -7,7 +7,7 @@ import "embed"
 
 // FS holds one folder a task: NAME/task.yaml, NAME/naive.c, NAME/naive.cu, NAME/structures/cpu/*.c, NAME/structures/cuda/*.cu.
 //
-//go:embed */task.yaml */naive.c */naive.cu */structures/cpu/*.c
+//go:embed */task.yaml */naive.c */naive.cu */structures
 var FS embed.FS
 
 // Names returns the names of the shipped tasks, sorted. Each is a folder of FS.
