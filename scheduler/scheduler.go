@@ -40,6 +40,9 @@ type Job struct {
 	Strikes   int             `json:"strikes"`  // crashes and timeouts of earlier attempts of this trial
 	Weight    float64         `json:"weight"`   // fairness between campaigns
 	Priority  int             `json:"priority"`
+	// Avoid names devices ("host/device", as Outcome.Device) on which earlier attempts crashed or timed out: another device that
+	// serves the same queue takes the job if there is one.
+	Avoid []string `json:"avoid,omitempty"`
 }
 
 // Final reports whether an attempt that ended in fault settles its trial: a first crash or timeout does not, since the device
@@ -60,7 +63,8 @@ type Outcome struct {
 	Key    TrialKey       `json:"key"`
 	Final  bool           `json:"final"`
 	Report harness.Report `json:"report"`
-	Worker string         `json:"worker"` // host/pid/device that did it
+	Worker string         `json:"worker"`           // host/pid/device that did it
+	Device string         `json:"device,omitempty"` // host/device, for Job.Avoid
 	// WorkerHeld is how long a worker held the device for it, in seconds.
 	WorkerHeld float64 `json:"worker_held"`
 }
@@ -73,6 +77,12 @@ type Dispatcher interface {
 	Dispatch(ctx context.Context, j *Job) error
 	// Capacity returns how many jobs the workers can evaluate at once now, at least 1.
 	Capacity(ctx context.Context) (int, error)
+}
+
+// Tracker is what a Dispatcher offers that can lose jobs: Missing returns those of the given attempts that it no longer carries.
+// An attempt on its way from one hop to the next may be reported once though it is there; twice in a row means lost.
+type Tracker interface {
+	Missing(ctx context.Context, attempts []TrialKey) ([]TrialKey, error)
 }
 
 // Deliver receives outcomes. It returns nil once the outcome is durable or was already known; then the sender may forget it.

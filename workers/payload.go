@@ -23,6 +23,7 @@ type Evaluation struct {
 	Candidate  Candidate          `json:"candidate"`
 	Rivals     []Rival            `json:"rivals,omitempty"`
 	Plan       harness.Plan       `json:"plan"`
+	Strikes    int                `json:"strikes,omitempty"`
 	Weight     float64            `json:"weight"`
 	Priority   int                `json:"priority"`
 	Avoid      []string           `json:"avoid,omitempty"`
@@ -80,7 +81,7 @@ func Pack(j *scheduler.Job, deadline time.Time) (*Evaluation, []Blob, error) {
 	}
 	p := packer{seen: map[string]bool{}}
 	e := &Evaluation{Key: j.Key, Scheduler: j.Scheduler, Purpose: j.Purpose, Task: p.add(task), TaskDigest: j.Request.Task.Digest,
-		Candidate: p.candidate(j.Request.Candidate), Plan: j.Request.Plan, Weight: j.Weight, Priority: j.Priority, DeadlineMS: deadline.UnixMilli()}
+		Candidate: p.candidate(j.Request.Candidate), Plan: j.Request.Plan, Weight: j.Weight, Priority: j.Priority, Avoid: j.Avoid, Strikes: j.Strikes, DeadlineMS: deadline.UnixMilli()}
 	for _, r := range j.Request.Rivals {
 		e.Rivals = append(e.Rivals, Rival{Role: r.Role, Candidate: p.candidate(r.Candidate)})
 	}
@@ -146,7 +147,7 @@ func (e *Evaluation) Unpack(task func(digest string) (*harness.Task, error), str
 		own.Shipped = c.Shipped
 		return &harness.Candidate{Structure: &own, Configuration: c.Configuration, Target: c.Target, Options: c.Options}, nil
 	}
-	j := &scheduler.Job{Key: e.Key, Scheduler: e.Scheduler, Purpose: e.Purpose, Weight: e.Weight, Priority: e.Priority,
+	j := &scheduler.Job{Key: e.Key, Scheduler: e.Scheduler, Purpose: e.Purpose, Weight: e.Weight, Priority: e.Priority, Avoid: e.Avoid, Strikes: e.Strikes,
 		Deadline: time.UnixMilli(e.DeadlineMS), Request: harness.Request{Task: t, Plan: e.Plan}}
 	if j.Request.Candidate, err = unpack(e.Candidate); err != nil {
 		return nil, err
