@@ -1,0 +1,35 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"ridgepoint/workers"
+)
+
+const (
+	// maxRetry is never reached by what is retried here: steps count their own tries (infraTries), and asynq would archive
+	// the task before asking whether the error is a failure at all.
+	maxRetry = 1 << 20
+	// taskTimeout is asynq's, relative since hosts' clocks differ. Steps have their own, far shorter limits.
+	taskTimeout = 24 * time.Hour
+)
+
+// enqueue seals a payload and hands it to asynq. A task that is there already is what was wanted.
+func (n *Node) enqueue(ctx context.Context, h workers.Header, body any) error {
+	h.IssuedMS = n.Now().UnixMilli()
+	payload, err := workers.Seal(n.cfg.Keyring, h, body)
+	if err != nil {
+		return err
+	}
+	_, err = n.tasks.Load().EnqueueContext(ctx, asynq.NewTask(h.Kind.String(), payload), asynq.Queue(h.Queue), asynq.TaskID(h.TaskID),
+		asynq.MaxRetry(maxRetry), asynq.Timeout(taskTimeout))
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return fmt.Errorf("enqueue %s to %s: %w", h.TaskID, h.Queue, err)
+	}
+	return nil
+}
