@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 		{"altered expiry", swap("1800000060000", "1900000060000"), at, workers.ReasonSignature},
 		{"altered queue", swap("compile:cuda:high", "compile:cuda:low"), at, workers.ReasonSignature},
 		{"mac cut short", bytes.Replace(good, head, head[:len(head)-1], 1), at, workers.ReasonSignature},
-		{"empty mac", bytes.Replace(good, head, append(head[:bytes.LastIndexByte(head, ' ')+1:len(head)], ' '), 1), at, workers.ReasonMalformed},
+		{"empty mac", bytes.Replace(good, head, append(bytes.Clone(head[:bytes.LastIndexByte(head, ' ')+1]), ' '), 1), at, workers.ReasonMalformed},
 		{"no mac field", bytes.Replace(good, head, head[:bytes.LastIndexByte(head, ' ')], 1), at, workers.ReasonMalformed},
 		{"body appended", append(bytes.Clone(good), " {}"...), at, workers.ReasonSignature},
 		{"truncated", good[:len(good)-1], at, workers.ReasonSignature},
