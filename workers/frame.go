@@ -63,7 +63,8 @@ func Seal(ring *Keyring, h Header, body any) ([]byte, error) {
 	return b, nil
 }
 
-// Open checks a payload's size, version, signature, place and expiry, in that order, and decodes its body into body. Nothing
+// Open checks a payload's size, version, signature, place and expiry, in that order, and decodes its body into body, whose Validate, if it has
+// one, must accept it. Nothing
 // but the frame's first line is parsed before the signature holds. Every error is a *Refusal.
 func Open(ring *Keyring, payload []byte, at Place, body any) (Header, error) {
 	if limit := at.Kind.MaxBytes(); len(payload) > limit {
@@ -91,6 +92,11 @@ func Open(ring *Keyring, payload []byte, at Place, body any) (Header, error) {
 	}
 	if err := strictJSON(text, body); err != nil {
 		return h, refuse(ReasonMalformed, "body of %s: %v", h.TaskID, err)
+	}
+	if v, ok := body.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return h, refuse(ReasonMalformed, "body of %s: %v", h.TaskID, err)
+		}
 	}
 	return h, nil
 }

@@ -161,3 +161,45 @@ func (e *Evaluation) Unpack(task func(digest string) (*harness.Task, error), str
 	}
 	return j, nil
 }
+
+// Validate reports what no scheduler would have planned.
+func (e *Evaluation) Validate() error {
+	if err := validKey(e.Key); err != nil {
+		return err
+	}
+	for _, c := range append([]Candidate{e.Candidate}, rivalCandidates(e.Rivals)...) {
+		if _, err := c.Target.MarshalText(); err != nil || c.Target == harness.TargetInvalid {
+			return fmt.Errorf("target %q is not one; want cpu, cuda or hip", c.Target)
+		}
+		for name, v := range c.Configuration {
+			if !v.IsValid() {
+				return fmt.Errorf("parameter %.40q has no value", name)
+			}
+		}
+	}
+	return nil
+}
+
+func rivalCandidates(rivals []Rival) []Candidate {
+	out := make([]Candidate, len(rivals))
+	for i, r := range rivals {
+		out[i] = r.Candidate
+	}
+	return out
+}
+
+// Validate reports what no worker would have sent.
+func (r *Result) Validate() error {
+	if err := validKey(r.Outcome.Key); err != nil {
+		return err
+	}
+	_, err := r.Outcome.Report.Fault.MarshalText()
+	return err
+}
+
+func validKey(k scheduler.TrialKey) error {
+	if k.Campaign == "" || k.Trial < 0 || k.Attempt < 1 {
+		return fmt.Errorf("trial key %+v: want a campaign, a trial from 0 and an attempt from 1", k)
+	}
+	return nil
+}
