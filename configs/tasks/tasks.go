@@ -1,13 +1,14 @@
 // Package tasks embeds the shipped tasks: for each one a folder with its task file, its textbook baselines in C and CUDA, its
-// parameterised structures and the torch script that serves as external baseline. It holds files, never knowledge of their form:
+// parameterised structures; beside them, the torch script that serves as external baseline. It holds files, never knowledge of their form:
 // harness/task reads them.
 package tasks
 
 import "embed"
 
-// FS holds one folder a task: NAME/task.yaml, NAME/naive.c, NAME/naive.cu, NAME/structures/cpu/*.c, NAME/structures/cuda/*.cu.
+// FS holds torch_baseline.py, the external baseline of every task, and one folder a task: NAME/task.yaml, NAME/naive.c, NAME/naive.cu,
+// NAME/structures/cpu/*.c, NAME/structures/cuda/*.cu.
 //
-//go:embed */task.yaml */naive.c */naive.cu */structures
+//go:embed torch_baseline.py */task.yaml */naive.c */naive.cu */structures
 var FS embed.FS
 
 // Names returns the names of the shipped tasks, sorted. Each is a folder of FS.
