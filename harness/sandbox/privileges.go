@@ -11,17 +11,20 @@ import (
 
 // setLimits sets the resource limits of this process and what it becomes.
 func setLimits(l Limits) error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("turn core files off: %w", err)
+	}
 	limits := []struct {
 		name     string
 		resource int
 		value    uint64
 	}{
-		{"memory", unix.RLIMIT_AS, l.MemoryBytes},
 		{"cpu time", unix.RLIMIT_CPU, l.CPUSeconds},
 		{"file size", unix.RLIMIT_FSIZE, l.FileBytes},
 		{"processes", unix.RLIMIT_NPROC, l.Processes},
 		{"open files", unix.RLIMIT_NOFILE, l.OpenFiles},
 		{"stack", unix.RLIMIT_STACK, l.StackBytes},
+		{"memory", unix.RLIMIT_AS, l.MemoryBytes},
 	}
 	for _, r := range limits {
 		if r.value == 0 {
@@ -30,9 +33,6 @@ func setLimits(l Limits) error {
 		if err := lowerLimit(r.resource, r.value); err != nil {
 			return fmt.Errorf("limit %s to %d: %w", r.name, r.value, err)
 		}
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return fmt.Errorf("turn core files off: %w", err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -99,6 +100,7 @@ const StageFailed = 125
 // enter builds the sandbox around this process and executes path.
 func enter(text, path string, args []string) error {
 	runtime.LockOSThread() // landlock and capabilities belong to the thread that executes
+	debug.SetGCPercent(-1) // its threads would allocate under the limits
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return fmt.Errorf("read order: %w", err)
@@ -115,9 +117,6 @@ func enter(text, path string, args []string) error {
 		if err := os.Chdir(o.Policy.WorkDir); err != nil {
 			return err
 		}
-	}
-	if err := setLimits(o.Policy.Limits); err != nil {
-		return err
 	}
 	if err := dropBounding(); err != nil {
 		return err
@@ -138,7 +137,7 @@ func enter(text, path string, args []string) error {
 			return fmt.Errorf("install the system-call filter: %w", err)
 		}
 	}
-	return execFD(program, append([]string{path}, args...), os.Environ())
+	return execFD(program, append([]string{path}, args...), os.Environ(), o.Policy.Limits)
 }
 
 // openProgram opens the program for execution before the file system changes.
@@ -153,8 +152,8 @@ func openProgram(path string) (int, error) {
 	return fd, nil
 }
 
-// execFD replaces this process by the opened program.
-func execFD(fd int, argv, envv []string) error {
+// execFD sets the limits and replaces this process by the opened program.
+func execFD(fd int, argv, envv []string, limits Limits) error {
 	empty, err := unix.BytePtrFromString("")
 	if err != nil {
 		return err
@@ -165,6 +164,10 @@ func execFD(fd int, argv, envv []string) error {
 	}
 	envp, err := syscall.SlicePtrFromStrings(envv)
 	if err != nil {
+		return err
+	}
+	// The limit of memory is far below what the Go runtime has reserved: it comes last, when nothing is allocated any more.
+	if err := setLimits(limits); err != nil {
 		return err
 	}
 	_, _, errno := unix.RawSyscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(empty)),
