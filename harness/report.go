@@ -150,6 +150,7 @@ type Record struct {
 	Campaign     string        `json:"campaign"`
 	Trial        int64         `json:"trial"`
 	Attempt      int           `json:"attempt"`
+	Purpose      string        `json:"purpose"` // search, remeasure, confirm, replay, aa, baseline
 	CandidateID  string        `json:"candidate_id"`
 	Structure    string        `json:"structure"`
 	StructureSHA string        `json:"structure_sha256"`
@@ -159,9 +160,11 @@ type Record struct {
 	Config       Configuration `json:"configuration"`
 	Report       Report        `json:"report"`
 	Score        *float64      `json:"score,omitempty"` // nil when there is no value
-	ScoreStderr  float64       `json:"score_stderr,omitempty"`
-	RewardKind   string        `json:"reward_kind"`
-	Stored       time.Time     `json:"stored"`
+	// PriorityScore is Score with the failures of the direction: it orders directions, never candidates.
+	PriorityScore *float64  `json:"priority_score,omitempty"`
+	ScoreStderr   float64   `json:"score_stderr,omitempty"`
+	RewardKind    string    `json:"reward_kind"`
+	Stored        time.Time `json:"stored"`
 }
 
 // RecordVersion is the version of Record's JSON form.

@@ -72,6 +72,7 @@ type Opponent struct {
 type Struck struct {
 	Attempt int           `json:"attempt"`
 	Fault   harness.Fault `json:"fault"`
+	Device  string        `json:"device,omitempty"` // host/device that it crashed or hung on
 	Reason  string        `json:"reason,omitempty"`
 }
 
@@ -100,7 +101,9 @@ type Paired struct {
 	Rounds          int        `json:"rounds"`
 	Gain            float64    `json:"gain"`          // mean relative difference of the reward against the rival; positive is better
 	SD              float64    `json:"sd"`            // of one round's difference
+	StdErr          float64    `json:"stderr"`        // of Gain
 	Interval        [2]float64 `json:"interval"`      // 95 % of Gain
+	P               float64    `json:"p"`             // one-sided, that Gain is this large by chance
 	Speedup         float64    `json:"speedup"`       // geometric mean over sizes against the baseline
 	SpeedupRange    [2]float64 `json:"speedup_range"` // 95 %
 	BaselineUS      []float64  `json:"baseline_us"`   // medians over rounds
@@ -116,6 +119,8 @@ type Verdict struct {
 	Confirmation int     `json:"confirmation"` // the k of the significance spent
 	Point        Point   `json:"point"`
 	Crowned      bool    `json:"crowned"`
+	Dethroned    bool    `json:"dethroned,omitempty"` // it was the incumbent and failed its replay
+	Objective    float64 `json:"objective,omitempty"` // of the medians over the contest's rounds
 	Reason       string  `json:"reason"`
 	Alpha        float64 `json:"alpha"`      // of this test
 	P            float64 `json:"p"`          // one-sided

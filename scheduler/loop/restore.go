@@ -1,0 +1,113 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ridgepoint/harness"
+	"ridgepoint/scheduler"
+	"ridgepoint/scheduler/decide"
+	"ridgepoint/scheduler/memory"
+)
+
+// open stores a new campaign, or rebuilds the state of a stored one from its log, and begins a session.
+func (l *Loop) open(ctx context.Context) error {
+	l.opened = l.cfg.Now()
+	_, err := l.cfg.Store.Campaign(ctx, l.campaign.ID)
+	switch {
+	case errors.Is(err, memory.ErrNotFound):
+		if err := l.begin(); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		if err := l.restore(ctx); err != nil {
+			return fmt.Errorf("resume campaign %s: %w", l.campaign.ID, err)
+		}
+	}
+	if l.state.Phase == scheduler.PhaseDone {
+		return fmt.Errorf("campaign %s is done (%s): `ridgepoint report %s` shows it", l.campaign.ID, l.state.EndReason, l.campaign.ID)
+	}
+	l.spent = l.state.SpentSeconds()
+	if err := l.emit(scheduler.EventPhase, 0, &scheduler.Phase{Phase: scheduler.PhaseOpened, Reason: "by scheduler " + l.cfg.Store.SchedulerID(), SpentSeconds: l.spent}); err != nil {
+		return err
+	}
+	l.batch.States = append(l.batch.States, memory.StateChange{Campaign: l.campaign.ID, State: scheduler.StateRunning})
+	l.flush()
+	return l.pending.Wait(ctx)
+}
+
+// begin stores a new campaign with its structures.
+func (l *Loop) begin() error {
+	l.batch.Campaigns = append(l.batch.Campaigns, *l.campaign)
+	given := l.structures
+	l.structures = nil
+	for _, st := range given {
+		if err := l.add(st, "library"); err != nil {
+			return err
+		}
+	}
+	if len(l.structures) == 0 {
+		return fmt.Errorf("task %s has no structures for %s: name some under `structures:` in the task file", l.campaign.Task.Name, l.campaign.Target)
+	}
+	return nil
+}
+
+// add joins a structure to the search; one whose source is there already is passed over.
+func (l *Loop) add(st *harness.Structure, origin string) error {
+	for _, have := range l.structures {
+		if have.Digest == st.Digest {
+			return nil
+		}
+	}
+	number := len(l.structures) + 1
+	l.structures = append(l.structures, st)
+	l.batch.Structures = append(l.batch.Structures, memory.StructureRow{Campaign: l.campaign.ID, Number: number, Structure: st})
+	return l.emit(scheduler.EventStructure, 0, &scheduler.Added{Structure: number, Name: st.Name, Digest: st.Digest, Direction: st.Direction, Origin: origin})
+}
+
+// restore folds over the stored log.
+func (l *Loop) restore(ctx context.Context) error {
+	var err error
+	if l.structures, err = l.cfg.Store.Structures(ctx, l.campaign.ID); err != nil {
+		return err
+	}
+	return l.cfg.Store.Events(ctx, l.campaign.ID, 0, func(e *scheduler.Event) error {
+		data, err := decide.Decode(e)
+		if err != nil {
+			return err
+		}
+		return l.absorb(ctx, e, data, true)
+	})
+}
+
+// relaunch takes up the trials that were planned and have no outcome: an outcome that came while nobody ran the campaign is
+// taken in, everything else is submitted under a new attempt.
+func (l *Loop) relaunch(ctx context.Context) error {
+	for _, n := range l.state.FlyingTrials() {
+		if l.flights[n] != nil {
+			continue
+		}
+		attempt, _, err := l.cfg.Store.Attempt(ctx, l.campaign.ID, n)
+		if err != nil {
+			return err
+		}
+		l.flights[n] = &flight{attempt: attempt}
+		stored, err := l.cfg.Store.Outcomes(ctx, l.campaign.ID, n)
+		if err != nil {
+			return err
+		}
+		if k := len(stored); k > 0 && stored[k-1].Final {
+			if err := l.settle(n, &stored[k-1]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.again(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
