@@ -36,6 +36,21 @@ type Traits struct {
 	HidesInputs bool
 	// MemoryBytes bounds the buffers of one size together; a hidden size that needs more is not drawn.
 	MemoryBytes int64
+	// BytesPerSecond and FLOPsPerSecond are the device's measured ceilings; 0: unknown, and no floor is checked.
+	BytesPerSecond, FLOPsPerSecond float64
+}
+
+// FloorUS returns 0.9 of the least time, in microseconds, that flops and bytes can take on the device: a runtime below it is
+// not believed. It is 0 where the ceilings or the work are unknown.
+func (t Traits) FloorUS(flops, bytes float64) float64 {
+	var seconds float64
+	if t.BytesPerSecond > 0 {
+		seconds = bytes / t.BytesPerSecond
+	}
+	if t.FLOPsPerSecond > 0 {
+		seconds = max(seconds, flops/t.FLOPsPerSecond)
+	}
+	return 0.9e6 * seconds
 }
 
 // Module is a built candidate ready to be loaded.
@@ -146,8 +161,8 @@ type Tolerance struct {
 type Breach struct {
 	Kind   string // KindRedZone or KindInputsChanged
 	Tensor string // or workspace
-	Offset int64  // bytes from the start of the buffer; negative: before it
-	Index  int64  // element, for inputs
+	Offset int64  // red zones: bytes before the buffer's start (negative) or past its end
+	Index  int64  // inputs: the element
 }
 
 // Comparison is what comparing one output found.
