@@ -1,0 +1,159 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/verify"
+)
+
+// How much slower launches on inputs never seen before must be, every one of freshTries against every one on seen inputs, for
+// a candidate to be judged to skip work that it did before. Honest kernels differ by noise, of either sign.
+const (
+	freshFactor = 1.3
+	freshTries  = 6
+)
+
+// fresh looks for work skipped on inputs that were seen before. The timed launches take two or three input sets in turn, whose
+// outputs are right; a kernel that keeps results by the whole content of its inputs gets them right too, and fast. It is slow
+// on contents that it never saw: those need no expected values, only a clock.
+func (b *bench) fresh(ctx context.Context, timing Timing, medianUS float64) error {
+	if len(b.sets) >= b.launches || !timing.Rewrite {
+		return nil
+	}
+	unseen, err := b.unseen(ctx, b.sets[0])
+	if err != nil {
+		return err
+	}
+	if unseen <= freshFactor*medianUS+2 {
+		return nil
+	}
+	slowestSeen, quickestUnseen := 0.0, unseen
+	for i := range freshTries {
+		shots, err := b.take(ctx, 1, timing, func(int) bool { return false })
+		if err != nil {
+			return err
+		}
+		slowestSeen = max(slowestSeen, shots[0].us)
+		if unseen, err = b.unseen(ctx, b.sets[i%len(b.sets)]); err != nil {
+			return err
+		}
+		if quickestUnseen = min(quickestUnseen, unseen); quickestUnseen <= freshFactor*slowestSeen {
+			return nil
+		}
+	}
+	return verify.Blame(&verify.Stop{Fault: harness.FaultIncorrect, Evidence: harness.Evidence{Kind: verify.KindCached},
+		Reason: fmt.Sprintf("skips work on inputs that it has seen before: %.1f us at most on those, %.1f us at least on new ones", slowestSeen, quickestUnseen)},
+		b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
+}
+
+// unseen times one launch on contents that were never written before: those of a set with a share of its elements exchanged.
+func (b *bench) unseen(ctx context.Context, s *verify.Set) (float64, error) {
+	b.launches++
+	mixed := &verify.Set{Key: "", Size: s.Size, Distribution: s.Distribution, Index: s.Index, Inputs: make([][]byte, len(s.Inputs)), Expected: s.Expected, Tolerances: s.Tolerances}
+	rng := rand.New(rand.NewPCG(b.seed, uint64(b.launches)))
+	for i, raw := range s.Inputs {
+		if raw != nil {
+			mixed.Inputs[i] = exchange(raw, b.layout.Plan.Tensors[i].DType.SizeBytes(), rng)
+		}
+	}
+	aim := verify.Aim{Launch: b.launches, Timed: true}
+	if err := b.Write(ctx, mixed); err != nil {
+		return 0, err
+	}
+	if err := b.Poison(ctx, verify.Mix(b.seed, uint64(b.launches))); err != nil {
+		return 0, err
+	}
+	lap, err := b.Launch(ctx, verify.Shot{Limit: b.limit})
+	if err != nil {
+		return 0, verify.Blame(err, b.layout, s, aim)
+	}
+	b.split.Device += lap.Kernels.Seconds()
+	breach, err := b.Breach(ctx, mixed)
+	if err != nil {
+		return 0, verify.Blame(err, b.layout, s, aim)
+	}
+	if stop := verify.Judge(verify.Lap{}, breach, nil, b.layout, s, aim); stop != nil {
+		return 0, stop
+	}
+	return float64(lap.Kernels) / float64(time.Microsecond), nil
+}
+
+// exchange returns a copy of raw in which one element in 32, at least one pair, has changed places.
+func exchange(raw []byte, size int, rng *rand.Rand) []byte {
+	out := append([]byte(nil), raw...)
+	n := len(out) / size
+	if n < 2 {
+		return out
+	}
+	var held [8]byte
+	for range max(1, n/64) {
+		i, j := rng.IntN(n)*size, rng.IntN(n)*size
+		copy(held[:size], out[i:])
+		copy(out[i:i+size], out[j:j+size])
+		copy(out[j:j+size], held[:size])
+	}
+	return out
+}
+
+// Bounds of the two clocks' disagreement: DESIGN's 5 %, plus what waking a process on a busy machine may take.
+const (
+	clockShare   = 0.05
+	clockSlackUS = 300
+	batchUS      = 5000 // of one batch: long enough that the slack is little
+	batchTries   = 6    // a busy machine delays single batches; a false clock delays all
+)
+
+// batch times many launches as one by the judge's own clock, where the candidate shares a process with the clock that times
+// single launches (Lap.Wall). The candidate's claim must hold for the batch, and a launch of the batch, its inputs in the
+// caches, cannot take longer than the single ones were said to.
+func (b *bench) batch(ctx context.Context, medianUS float64) error {
+	n := int(min(max(batchUS/max(medianUS, 1), 1), 2000))
+	if n < 2 {
+		return nil // checkWalls has looked at every launch
+	}
+	var reason string
+	for range batchTries {
+		lap, err := b.Launch(ctx, verify.Shot{Limit: b.limit + time.Duration(n)*time.Duration(medianUS*1000)*4, Repeats: n})
+		if err != nil {
+			return verify.Blame(err, b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
+		}
+		wall, kernels := float64(lap.Wall)/1000, float64(lap.Kernels)/1000
+		switch {
+		case wall == 0:
+			return nil // the device's own clock is beyond the candidate's reach
+		case wall > kernels*(1+clockShare)+clockSlackUS:
+			reason = fmt.Sprintf("%d launches took %.0f us by the judge's clock and %.0f us by the clock beside the kernel", n, wall, kernels)
+		case wall > 1.5*float64(n)*medianUS+clockSlackUS:
+			reason = fmt.Sprintf("a launch takes %.1f us in a batch of %d and was said to take %.1f us alone", wall/float64(n), n, medianUS)
+		default:
+			return nil
+		}
+	}
+	return b.clockStop(reason)
+}
+
+func (b *bench) clockStop(reason string) *verify.Stop {
+	stop := &verify.Stop{Fault: harness.FaultIncorrect, Reason: "the clock was tampered with: " + reason, Evidence: harness.Evidence{Kind: verify.KindClock}}
+	_ = verify.Blame(stop, b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true}) // fills the evidence in place
+	return stop
+}
+
+// checkWalls compares both clocks over the kept launches of a size, by the launch that agrees best: a false clock disagrees in
+// every one.
+func checkWalls(b *bench, kept, walls []float64) error {
+	least, at := math.Inf(1), -1
+	for i, wall := range walls {
+		if over := wall - kept[i]*(1+clockShare); wall > 0 && over < least {
+			least, at = over, i
+		}
+	}
+	if at < 0 || least <= clockSlackUS {
+		return nil
+	}
+	return b.clockStop(fmt.Sprintf("a launch took %.0f us by the judge's clock and %.0f us by the clock beside the kernel", walls[at], kept[at]))
+}

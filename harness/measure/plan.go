@@ -1,0 +1,68 @@
+package measure
+
+import (
+	"time"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/verify"
+)
+
+// Timing is the time plan of one size.
+type Timing struct {
+	Warmups   int // launches before the first kept one
+	MinRuns   int
+	MaxRuns   int
+	Window    time.Duration // kernels' time that the kept launches should fill; 0: MaxRuns always
+	RoundRuns int           // kept launches of one contestant in one round of a contest
+	Statistic string        // median, mean or min
+	Flush     bool          // flush caches before every launch; else once per size
+	Rewrite   bool          // rewrite the inputs before every launch
+	Retries   int           // times a noisy sample set is taken again
+	Spread    float64       // (p90-p10)/median above which a sample set is noisy
+}
+
+// spreadLimit is above what an undisturbed size shows (3 % on an H200, 2 to 8 % on two shared cores) and below what a
+// neighbour on the machine causes.
+const spreadLimit = 0.20
+
+// minGPUWarmups is DESIGN.md's: fewer than ten launches leave the clocks low.
+const minGPUWarmups = 10
+
+// TimingFor returns the plan of a task on a device. On the cpu it goes by time: 3 to 20 runs within 40 ms. On GPUs it is the
+// task's own count.
+func TimingFor(t *harness.Task, traits verify.Traits) Timing {
+	p := t.Eval.Protocol
+	m := Timing{Statistic: p.Statistic, Flush: traits.FlushPerLaunch && !p.NoFlush, Rewrite: !p.NoRewrite, Retries: 2, Spread: spreadLimit}
+	if traits.Target == harness.TargetCPU {
+		m.Warmups, m.MinRuns, m.MaxRuns, m.Window, m.RoundRuns = 2, 3, 20, 40*time.Millisecond, 3
+	} else {
+		m.Warmups, m.MinRuns, m.MaxRuns = max(minGPUWarmups, t.Eval.WarmupIters), max(1, t.Eval.TimedIters), max(1, t.Eval.TimedIters)
+		m.RoundRuns = max(3, m.MaxRuns/5)
+	}
+	if p.Runs > 0 {
+		m.MinRuns, m.MaxRuns, m.Window, m.RoundRuns = p.Runs, p.Runs, 0, p.Runs
+	}
+	m.Warmups += p.Discard
+	return m
+}
+
+// smallBytes is the footprint up to which a size is timed on three input sets in turn; above it, two.
+const smallBytes = 4 << 20
+
+// TimedSpecs returns the input sets that the launches of one size take in turn. The second differs from the first in a few
+// elements only: a kernel that recognises its inputs by looking at some of them is caught. In the search stages they are the
+// same for every candidate; in confirmation and replay they are fresh.
+func TimedSpecs(stage harness.Stage, seed uint64, size int, footprintBytes int64) []verify.Spec {
+	base := verify.ScaleSpec
+	bucket := verify.SetSeed(stage, seed)
+	if stage != harness.StageSearch && stage != harness.StageFirst {
+		base = verify.Spec{Distribution: verify.Plain, Seed: verify.Mix(bucket, uint64(size), 0xa)}
+	}
+	sparse := base
+	sparse.Sparse = true
+	specs := []verify.Spec{base, sparse}
+	if footprintBytes <= smallBytes {
+		specs = append(specs, verify.Spec{Distribution: verify.Plain, Seed: verify.Mix(bucket, uint64(size), 0xb)})
+	}
+	return specs
+}

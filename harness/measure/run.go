@@ -1,0 +1,326 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/task"
+	"ridgepoint/harness/verify"
+)
+
+// Contestant is one module that is timed: the candidate, or a rival beside it.
+type Contestant struct {
+	Role   string // candidate, baseline or incumbent
+	Module verify.Module
+}
+
+// RoleCandidate is the role of the module that is judged; RoleBaseline that of the textbook kernel.
+const (
+	RoleCandidate = "candidate"
+	RoleBaseline  = "baseline"
+)
+
+// Order asks for the timing of a candidate and its rivals.
+type Order struct {
+	Task      *harness.Task
+	Target    harness.Target
+	Candidate Contestant
+	Rivals    []Contestant // timed under the same protocol; the baseline's times go into BaselineUS
+	Stage     harness.Stage
+	Seed      uint64
+	Race      *harness.Race
+	Rounds    int // over 0: interleaved rounds, and a Contest in the result
+	Pool      *verify.Pool
+	LimitFunc func(size harness.Size) time.Duration
+}
+
+// Result is what timing found. Stop is nil for a candidate whose every launch was right; Role names whose fault it is else.
+type Result struct {
+	Stop     *verify.Stop
+	Role     string
+	Errors   *harness.Errors
+	Sizes    []harness.SizeTime // in the task's order; only the measured ones when Censored is set
+	Censored *harness.Censored
+	Contest  *harness.Contest
+	Split    harness.Split // Load, Inputs, Flush, Measure and Device are filled
+	Noisy    bool
+}
+
+// Run times a candidate on an engine in freshly loaded modules. An error means broken infrastructure; a candidate at fault is
+// a Result with Stop set.
+func Run(ctx context.Context, engine verify.Engine, o Order) (*Result, error) {
+	m := &meter{Order: o, engine: engine, timing: TimingFor(o.Task, engine.Traits()), result: &Result{}}
+	err := m.open(ctx)
+	if err == nil {
+		err = m.sizes(ctx)
+	}
+	for _, p := range m.programs {
+		err = errors.Join(err, p.Close())
+	}
+	if m.result.Errors == nil {
+		m.result.Errors = m.tally.Errors()
+	}
+	if errors.As(err, &m.result.Stop) {
+		m.result.Role = m.role
+		return m.result, nil
+	}
+	return m.result, err
+}
+
+type meter struct {
+	Order
+	engine   verify.Engine
+	timing   Timing
+	programs []verify.Program // the candidate's first, then the rivals' in order
+	role     string           // whose launch was the last
+	tally    verify.Tally
+	result   *Result
+}
+
+func (m *meter) contestants() []Contestant { return append([]Contestant{m.Candidate}, m.Rivals...) }
+
+func (m *meter) open(ctx context.Context) error {
+	begin := time.Now()
+	defer func() { m.result.Split.Load = time.Since(begin).Seconds() }()
+	for _, c := range m.contestants() {
+		m.role = c.Role
+		p, err := m.engine.Open(ctx, c.Module)
+		if err != nil {
+			return err
+		}
+		m.programs = append(m.programs, p)
+	}
+	return nil
+}
+
+// sizes times the scored sizes from the least work to the most, so that racing decides early.
+func (m *meter) sizes(ctx context.Context) error {
+	scored := m.Task.ScoredSizes(m.Target)
+	times := make([]*harness.SizeTime, len(scored))
+	measured := make([][]float64, len(scored))
+	if m.Rounds > 0 {
+		m.result.Contest = newContest(m.contestants(), scored, m.Rounds)
+	}
+	done := 0
+	for _, i := range verify.Ascending(m.Task, scored) {
+		st, err := m.size(ctx, i, scored[i])
+		if err != nil {
+			return err
+		}
+		times[i], measured[i] = st, st.SamplesUS
+		m.result.Noisy = m.result.Noisy || st.Noisy
+		done++
+		if m.Race == nil || m.Rounds > 0 || done == len(scored) {
+			continue
+		}
+		if bound, stop := race(m.Race, measured); stop {
+			m.result.Censored = &harness.Censored{MeasuredSizes: done, LowerBound: bound}
+			break
+		}
+	}
+	for _, st := range times {
+		if st != nil {
+			m.result.Sizes = append(m.result.Sizes, *st)
+		}
+	}
+	return nil
+}
+
+// size times one scored size for everyone.
+func (m *meter) size(ctx context.Context, index int, size harness.Size) (*harness.SizeTime, error) {
+	benches, err := m.bind(ctx, index, size)
+	defer func() {
+		for _, b := range benches {
+			_ = b.Bench.Close() // the program's own Close follows and reports
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	var st harness.SizeTime
+	if m.Rounds > 0 {
+		st, err = m.contest(ctx, index, benches)
+	} else {
+		st, err = m.each(ctx, benches)
+	}
+	if err != nil {
+		m.keepFailed(benches)
+		return nil, err
+	}
+	m.role = RoleCandidate
+	if err := m.checks(ctx, benches[0], st.MedianUS); err != nil {
+		m.keepFailed(benches)
+		return nil, err
+	}
+	flops, bytes, err := task.WorkAt(m.Task, size)
+	if err != nil {
+		return nil, err
+	}
+	st.FLOPs, st.Bytes, st.FloorUS = flops, bytes, m.engine.Traits().FloorUS(flops, bytes)
+	return &st, nil
+}
+
+func (m *meter) keepFailed(benches []*bench) {
+	for _, b := range benches {
+		if b.failed != nil {
+			m.result.Errors = b.failed
+		}
+	}
+}
+
+// bind lays the size out for every contestant and gets the input sets.
+func (m *meter) bind(ctx context.Context, index int, size harness.Size) ([]*bench, error) {
+	var out []*bench
+	var sets []*verify.Set
+	for i, c := range m.contestants() {
+		m.role = c.Role
+		l, err := verify.NewLayout(m.Task, c.Module.Candidate, size, len(sets))
+		if err != nil {
+			return out, &verify.Stop{Fault: harness.FaultLaunch, Reason: err.Error(), Evidence: harness.Evidence{Kind: verify.KindLaunch, Size: size}}
+		}
+		if sets == nil {
+			if sets, err = m.inputs(ctx, index, l); err != nil {
+				return out, err
+			}
+			l.SetCount = len(sets)
+		}
+		begin := time.Now()
+		b, err := m.programs[i].Bind(ctx, l)
+		m.result.Split.Load += time.Since(begin).Seconds()
+		if err != nil {
+			return out, verify.Blame(err, l, sets[0], verify.Aim{Timed: true})
+		}
+		out = append(out, &bench{Bench: b, layout: l, sets: sets, limit: m.LimitFunc(size), seed: verify.Mix(m.Seed, uint64(index), uint64(i), 0x71ed), tally: &m.tally, split: &m.result.Split})
+	}
+	return out, nil
+}
+
+func (m *meter) inputs(ctx context.Context, index int, l *verify.Layout) ([]*verify.Set, error) {
+	begin := time.Now()
+	defer func() { m.result.Split.Inputs += time.Since(begin).Seconds() }()
+	var footprint int64
+	for _, e := range l.Plan.Tensors {
+		footprint += e.Bytes()
+	}
+	var out []*verify.Set
+	for i, spec := range TimedSpecs(m.Stage, m.Seed, index, footprint) {
+		s, err := m.Pool.Get(ctx, m.Task, l.Size, spec, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// each times the candidate and then its rivals, one after the other.
+func (m *meter) each(ctx context.Context, benches []*bench) (harness.SizeTime, error) {
+	var st harness.SizeTime
+	for i, c := range m.contestants() {
+		m.role = c.Role
+		got, walls, err := benches[i].time(ctx, m.timing)
+		if err != nil {
+			return st, err
+		}
+		if i == 0 {
+			st = got
+			if err := checkWalls(benches[0], got.SamplesUS, walls); err != nil {
+				return st, err
+			}
+		} else if c.Role == RoleBaseline {
+			st.BaselineUS = got.MedianUS
+			st.Noisy = st.Noisy || got.Noisy
+		}
+	}
+	if m.Race != nil && st.BaselineUS == 0 {
+		st.BaselineUS = m.cachedBaseline(benches[0].layout.Size)
+	}
+	return st, nil
+}
+
+// cachedBaseline returns what the plan says of the baseline where it is not measured: it serves progress lines.
+func (m *meter) cachedBaseline(size harness.Size) float64 {
+	for i, s := range m.Task.ScoredSizes(m.Target) {
+		if s.Equal(size) && i < len(m.Race.BaselineUS) {
+			return m.Race.BaselineUS[i]
+		}
+	}
+	return 0
+}
+
+// checks are what no timed launch shows: that repeated inputs are no quicker than new ones, and that the clock agrees.
+func (m *meter) checks(ctx context.Context, b *bench, medianUS float64) error {
+	if err := b.fresh(ctx, m.timing, medianUS); err != nil {
+		return err
+	}
+	return b.batch(ctx, medianUS)
+}
+
+func newContest(contestants []Contestant, sizes []harness.Size, rounds int) *harness.Contest {
+	c := &harness.Contest{Sizes: sizes, Order: make([][]int, rounds), MedianUS: make([][][]float64, rounds)}
+	n := len(contestants)
+	for i := 1; i < n; i++ { // rivals first, the candidate last
+		c.Contestants = append(c.Contestants, contestants[i].Role)
+	}
+	c.Contestants = append(c.Contestants, contestants[0].Role)
+	for r := range rounds {
+		for k := range n {
+			at := k
+			if r%2 == 1 { // A/B then B/A
+				at = n - 1 - k
+			}
+			c.Order[r] = append(c.Order[r], at)
+			c.MedianUS[r] = append(c.MedianUS[r], make([]float64, len(sizes)))
+		}
+	}
+	return c
+}
+
+// contest runs the interleaved rounds of one size. The candidate's and the baseline's samples of all rounds make the size's
+// times.
+func (m *meter) contest(ctx context.Context, index int, benches []*bench) (harness.SizeTime, error) {
+	c := m.result.Contest
+	names := m.contestants()
+	n := len(benches)
+	all := make([][]float64, n)
+	dropped := 0
+	for r := range m.Rounds {
+		for _, at := range c.Order[r] {
+			who := (at + 1) % n // contest order has the candidate last, benches have it first
+			m.role = names[who].Role
+			timing := m.timing
+			timing.MinRuns, timing.MaxRuns, timing.Window = timing.RoundRuns, timing.RoundRuns, 0
+			if r > 0 {
+				timing.Warmups = 1
+			}
+			if !timing.Flush && r == 0 {
+				if err := benches[who].Flush(ctx); err != nil {
+					return harness.SizeTime{}, fmt.Errorf("flush caches: %w", err)
+				}
+			}
+			got, err := benches[who].collect(ctx, timing)
+			if err != nil {
+				return harness.SizeTime{}, err
+			}
+			if who == 0 {
+				if err := checkWalls(benches[0], got.kept, got.walls); err != nil {
+					return harness.SizeTime{}, err
+				}
+			}
+			c.MedianUS[r][at][index] = statistic(timing.Statistic, got.kept)
+			all[who] = append(all[who], got.kept...)
+			dropped += got.dropped
+		}
+	}
+	st := benches[0].sizeTime(all[0], m.timing)
+	st.Dropped = dropped
+	for i := 1; i < n; i++ {
+		if names[i].Role == RoleBaseline {
+			st.BaselineUS = statistic(m.timing.Statistic, all[i])
+		}
+	}
+	return st, nil
+}
