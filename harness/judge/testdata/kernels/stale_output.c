@@ -1,0 +1,4 @@
+/* Never writes. */
+void vadd(const float *a, const float *b, float *c, int n) {
+    (void)a; (void)b; (void)c; (void)n;
+}
