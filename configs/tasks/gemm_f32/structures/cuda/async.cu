@@ -32,7 +32,7 @@ default: {BM: 128, BN: 128, BK: 16, TM: 8, TN: 8, STAGES: 3, GROUP: 8, BLOCKS: 1
 #define STAGE (BM * PITCH + BK * BN)
 
 template <int N> __device__ __forceinline__ void copy(float* to, const float* from, bool inside) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     unsigned at = (unsigned)__cvta_generic_to_shared(to);
     if (N > 1) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(inside ? 16 : 0) : "memory");
@@ -45,14 +45,14 @@ template <int N> __device__ __forceinline__ void copy(float* to, const float* fr
 }
 
 __device__ __forceinline__ void close_group() {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
 // Waits until at most the newest N groups of copies are under way.
 template <int N> __device__ __forceinline__ void wait_groups() {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }

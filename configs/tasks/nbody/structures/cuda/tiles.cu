@@ -22,7 +22,7 @@ default: {TX: 32, TY: 16, BODIES: 1, TILE: 32, UNROLL: 8}
 #define THREADS (TX * TY)
 
 __device__ __forceinline__ float inverse_root(float x) {  // one unit in the last place; x is a normal number
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     float y;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;

@@ -16,7 +16,7 @@ default: {WARPS: 4, BODIES: 4, AHEAD: 2}
 // memory and no barrier.
 
 __device__ __forceinline__ float inverse_root(float x) {  // one unit in the last place; x is a normal number
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     float y;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;

@@ -17,7 +17,7 @@ default: {THREADS: 256, UNROLL: 4, BLOCKS: 4096, STORE: 1}
 // Gimelshein, arXiv 1805.02867); pairs are combined by shuffles and once through shared memory.
 
 __device__ __forceinline__ float exp2_fast(float x) {  // two units in the last place; results below 2^-126 are zero
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;

@@ -22,7 +22,7 @@ default: {PER: 4, ROWS: 1, BLOCK: 128, LOAD: 0, STORE: 1}
 // Rows too long for that are read three times.
 
 __device__ __forceinline__ float exp2_fast(float x) {  // two units in the last place; results below 2^-126 are zero
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;

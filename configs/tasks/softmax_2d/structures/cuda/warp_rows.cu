@@ -17,7 +17,7 @@ default: {WARPS: 4, UNROLL: 4, ONLINE: 1, BLOCKS: 4096, STORE: 1}
 // One warp a row and nothing shared: lanes stride over the row, combine by shuffles, and read the row again from the cache to write.
 
 __device__ __forceinline__ float exp2_fast(float x) {  // two units in the last place; results below 2^-126 are zero
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
