@@ -19,6 +19,7 @@ type Campaign struct {
 	Target   harness.Target     `json:"target"`
 	Baseline *harness.Candidate `json:"baseline"`
 	Seed     uint64             `json:"seed"`
+	Reward   harness.Reward     `json:"reward"` // the task's, unless the campaign has its own
 	Settings Settings           `json:"settings"`
 	Created  time.Time          `json:"created"`
 }

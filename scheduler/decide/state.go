@@ -109,7 +109,7 @@ type Crown struct {
 
 // New returns the state of a campaign before its first event.
 func New(c *scheduler.Campaign) *State {
-	return &State{Settings: c.Settings, Rules: c.Task.Rules, FailWeight: failWeight(c.Task.Reward), Sizes: len(c.Sizes()), Directions: map[string]*Direction{},
+	return &State{Settings: c.Settings, Rules: c.Task.Rules, FailWeight: failWeight(c.Reward), Sizes: len(c.Sizes()), Directions: map[string]*Direction{},
 		Flying: map[int64]*Flight{}, NextTrial: 1, NextSeq: 1, NextRecord: 1, BaselineID: c.Baseline.ID(),
 		Counts: scheduler.Counts{Failed: map[string]int64{}}}
 }

@@ -95,7 +95,7 @@ func New(cfg Config) (*Loop, error) {
 	if err := cfg.Campaign.Settings.Validate(); err != nil {
 		return nil, fmt.Errorf("campaign %s: %w", cfg.Campaign.ID, err)
 	}
-	r, err := reward.New(cfg.Campaign.Task.Reward)
+	r, err := reward.New(cfg.Campaign.Reward)
 	if err != nil {
 		return nil, fmt.Errorf("task %s: %w", cfg.Campaign.Task.Name, err)
 	}

@@ -41,7 +41,7 @@ func setup(t testing.TB) *bundle {
 	}
 	b.script = &harnesstest.Scripted{NoiseSD: 0.004, TimeFunc: trueTime, Latency: 200 * time.Microsecond}
 	b.campaign = &scheduler.Campaign{Version: scheduler.CampaignVersion, ID: "scripted-cpu-0001", Name: "test", Task: harnesstest.Task(4), Target: harness.TargetCPU,
-		Baseline: harnesstest.Baseline(), Seed: 42, Created: time.Now().UTC(), Settings: settings()}
+		Baseline: harnesstest.Baseline(), Seed: 42, Reward: harnesstest.Task(4).Reward, Created: time.Now().UTC(), Settings: settings()}
 	return b
 }
 

@@ -1,0 +1,127 @@
+package configs_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"ridgepoint/configs"
+)
+
+func TestEveryKeyIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var walk func(tp reflect.Type, at string)
+	walk = func(tp reflect.Type, at string) {
+		for i := range tp.NumField() {
+			key := strings.Split(tp.Field(i).Tag.Get("yaml"), ",")[0]
+			if key == "-" {
+				continue
+			}
+			if !strings.Contains(string(text), key+":") {
+				t.Errorf("%s%s is not in default.yaml", at, key)
+			}
+			if ft := tp.Field(i).Type; ft.Kind() == reflect.Struct {
+				walk(ft, at+key+".")
+			}
+		}
+	}
+	walk(reflect.TypeFor[configs.Config](), "")
+}
+
+func TestShippedCampaignsAreValid(t *testing.T) {
+	t.Parallel()
+	names := configs.Campaigns()
+	if len(names) == 0 {
+		t.Fatal("no campaign is shipped")
+	}
+	for _, name := range names {
+		c, err := configs.Load(name)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := c.Campaign.Settings(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.Campaign.Name != name {
+			t.Errorf("campaign %s calls itself %q", name, c.Campaign.Name)
+		}
+	}
+	c, err := configs.Load(configs.DefaultCampaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := c.Campaign.Settings(); s.Budget.WallSeconds != 120 || s.Confirm.Gain != 0.01 || !s.Racing {
+		t.Errorf("the default campaign came out as %+v", s)
+	}
+}
+
+func TestCampaignFiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, want string
+	}{
+		"changes one key":  {"budget: {wall: 90s}\nseed: 3\n", ""},
+		"unknown key":      {"budgets: {wall: 90s}\n", "budgets"},
+		"unknown sub key":  {"budget: {walls: 90s}\n", "walls"},
+		"no unit":          {"budget: {wall: 90}\n", "90s"},
+		"wrong type":       {"probes: many\n", "probes"},
+		"no limit":         {"budget: {wall: 0}\n", "never ends"},
+		"out of range":     {"confirm: {power: 2}\n", "confirm.power"},
+		"too few rounds":   {"confirm: {aa_rounds: 1}\n", "aa_rounds"},
+		"duplicate":        {"seed: 1\nseed: 2\n", "seed"},
+		"not yaml":         {"a: [\n", "1"},
+		"reward, own kind": {"reward: {kind: literal}\n", ""},
+		"reward, wrong":    {"reward: {kinds: literal}\n", "kinds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "night.yaml")
+			if err := os.WriteFile(file, []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := configs.Load(file)
+			if err == nil {
+				_, err = cfg.Campaign.Settings()
+			}
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if cfg.Campaign.Task != "softmax_2d" || cfg.Campaign.Confirm.Power != 0.9 || cfg.Campaign.Name != "night" {
+					t.Errorf("defaults were lost: %+v", cfg.Campaign)
+				}
+				return
+			}
+			if !errors.Is(err, configs.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want ErrConfig with %q", err, c.want)
+			}
+		})
+	}
+	if c, err := configs.Load("softmax-cuda"); err != nil || time.Duration(c.Campaign.Budget.Wall) != 12*time.Hour {
+		t.Errorf("softmax-cuda: %+v, %v", c, err)
+	}
+}
+
+func TestLoadReward(t *testing.T) {
+	t.Parallel()
+	r, err := configs.LoadReward("{kind: mean_std_fail, std_weight: 0}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.StdWeight != 0 || r.FailWeight != 0.05 || r.Per != "ratio_to_baseline" {
+		t.Errorf("got %+v", r)
+	}
+	for _, bad := range []string{"{kind: fast}", "{kind: expr}", "/no/such/file", "{kind: literal, weight: 1}"} {
+		if _, err := configs.LoadReward(bad); !errors.Is(err, configs.ErrConfig) {
+			t.Errorf("%s: %v, want ErrConfig", bad, err)
+		}
+	}
+}
