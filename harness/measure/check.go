@@ -25,7 +25,7 @@ func (b *bench) fresh(ctx context.Context, timing Timing, medianUS float64) erro
 	if len(b.sets) >= b.launches || !timing.Rewrite {
 		return nil
 	}
-	unseen, err := b.unseen(ctx, b.sets[0])
+	unseen, err := b.unseen(ctx, b.sets[0], timing)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (b *bench) fresh(ctx context.Context, timing Timing, medianUS float64) erro
 			return err
 		}
 		slowestSeen = max(slowestSeen, shots[0].us)
-		if unseen, err = b.unseen(ctx, b.sets[i%len(b.sets)]); err != nil {
+		if unseen, err = b.unseen(ctx, b.sets[i%len(b.sets)], timing); err != nil {
 			return err
 		}
 		if quickestUnseen = min(quickestUnseen, unseen); quickestUnseen <= freshFactor*slowestSeen {
@@ -51,29 +51,29 @@ func (b *bench) fresh(ctx context.Context, timing Timing, medianUS float64) erro
 		b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
 }
 
-// unseen times one launch on contents that were never written before: those of a set with a share of its elements exchanged.
-func (b *bench) unseen(ctx context.Context, s *verify.Set) (float64, error) {
+// unseen times one launch on contents that were never written before: those of a set with a share of its elements exchanged,
+// on the device where it can, and behind a flush where the timed launches are.
+func (b *bench) unseen(ctx context.Context, s *verify.Set, timing Timing) (float64, error) {
 	b.launches++
-	mixed := &verify.Set{Key: "", Size: s.Size, Distribution: s.Distribution, Index: s.Index, Inputs: make([][]byte, len(s.Inputs)), Expected: s.Expected, Tolerances: s.Tolerances}
-	rng := rand.New(rand.NewPCG(b.seed, uint64(b.launches)))
-	for i, raw := range s.Inputs {
-		if raw != nil {
-			mixed.Inputs[i] = exchange(raw, b.layout.Plan.Tensors[i].DType.SizeBytes(), rng)
-		}
-	}
 	aim := verify.Aim{Launch: b.launches, Timed: true}
-	if err := b.Write(ctx, mixed); err != nil {
+	written, err := b.writeUnseen(ctx, s)
+	if err != nil {
 		return 0, err
 	}
 	if err := b.Poison(ctx, verify.Mix(b.seed, uint64(b.launches))); err != nil {
 		return 0, err
+	}
+	if timing.Flush {
+		if err := b.Flush(ctx); err != nil {
+			return 0, err
+		}
 	}
 	lap, err := b.Launch(ctx, verify.Shot{Limit: b.limit})
 	if err != nil {
 		return 0, verify.Blame(err, b.layout, s, aim)
 	}
 	b.split.Device += lap.Kernels.Seconds()
-	breach, err := b.Breach(ctx, mixed)
+	breach, err := b.Breach(ctx, written)
 	if err != nil {
 		return 0, verify.Blame(err, b.layout, s, aim)
 	}
@@ -81,6 +81,21 @@ func (b *bench) unseen(ctx context.Context, s *verify.Set) (float64, error) {
 		return 0, stop
 	}
 	return float64(lap.Kernels) / float64(time.Microsecond), nil
+}
+
+// writeUnseen returns the set that Breach must be asked about.
+func (b *bench) writeUnseen(ctx context.Context, s *verify.Set) (*verify.Set, error) {
+	if m, ok := b.Bench.(verify.Mixer); ok {
+		return s, m.WriteMixed(ctx, s, verify.Mix(b.seed, uint64(b.launches), 0x313d))
+	}
+	mixed := &verify.Set{Key: "", Size: s.Size, Distribution: s.Distribution, Index: s.Index, Inputs: make([][]byte, len(s.Inputs)), Expected: s.Expected, Tolerances: s.Tolerances}
+	rng := rand.New(rand.NewPCG(b.seed, uint64(b.launches)))
+	for i, raw := range s.Inputs {
+		if raw != nil {
+			mixed.Inputs[i] = exchange(raw, b.layout.Plan.Tensors[i].DType.SizeBytes(), rng)
+		}
+	}
+	return mixed, b.Write(ctx, mixed)
 }
 
 // exchange returns a copy of raw in which one element in 32, at least one pair, has changed places.

@@ -43,3 +43,11 @@ type Grapher interface {
 	// exceed the caches, or as memory allows.
 	Graph(ctx context.Context, s *Set, launches int) (time.Duration, error)
 }
+
+// Mixer is a Bench that can make inputs never seen before out of a set's on the device: a share of the elements of each input
+// change places. There are no expected values for them; they serve to see whether a kernel is slower on contents that it has
+// not met.
+type Mixer interface {
+	// WriteMixed is Write with mixed inputs. Breach afterwards compares with what was written.
+	WriteMixed(ctx context.Context, s *Set, seed uint64) error
+}

@@ -20,7 +20,6 @@
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <vector>
@@ -293,20 +292,16 @@ API cuModuleLoadData(void** m, const void* image) {
     if (!current) return kInvalidContext;
     size_t n = imageSize(static_cast<const unsigned char*>(image));
     if (n == 0) return kInvalidImage;
-    int fd = static_cast<int>(syscall(SYS_memfd_create, "module", 0));
+    const char* folder = getenv("TMPDIR");
+    std::string path = std::string(folder ? folder : "/tmp") + "/ridgepoint-module-XXXXXX";  // dlopen takes equal paths for one library
+    int fd = mkstemp(&path[0]);
     if (fd < 0) return kOutOfMemory;
-    for (size_t done = 0; done < n;) {
-        ssize_t k = write(fd, static_cast<const char*>(image) + done, n - done);
-        if (k <= 0) { close(fd); return kOutOfMemory; }
-        done += static_cast<size_t>(k);
-    }
-    char path[64];
-    static int generation;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    void* h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ++generation;
-    if (!h) { fprintf(stderr, "emulator: %s\n", dlerror()); close(fd); return kInvalidImage; }
+    size_t done = 0;
+    for (ssize_t k; done < n && (k = write(fd, static_cast<const char*>(image) + done, n - done)) > 0;) done += static_cast<size_t>(k);
     close(fd);
+    void* h = done == n ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    unlink(path.c_str());
+    if (!h) { fprintf(stderr, "emulator: %s\n", done == n ? dlerror() : "no room for the module"); return kInvalidImage; }
     *m = new Module{h, {}};
     return kOK;
 }

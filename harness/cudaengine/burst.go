@@ -1,0 +1,198 @@
+package cudaengine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/verify"
+)
+
+// Burst queues every launch with all that belongs to it and waits once.
+func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotted, error) {
+	n := len(burst.Launches)
+	if n == 0 {
+		return nil, nil
+	}
+	shots := make([]verify.Shotted, n)
+	used := make([]*prepared, n)
+	err := b.engine.do(setupLimit, func(s *device.Session) error {
+		for i := range burst.Launches {
+			p, err := b.use(s, burst.Launches[i].Set)
+			if err != nil {
+				return err
+			}
+			used[i] = p
+			for o := range b.outputs {
+				if b.projects(o, burst.Launches[i].Whole) {
+					if _, err := b.projection(s, p, o); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return b.findings(s, n)
+	})
+	if err != nil {
+		return nil, b.wrap("prepare the timed launches", err)
+	}
+	limit := max(limitOf(burst.Limit), time.Duration(n)*limitOf(burst.Limit)/8)
+	err = b.engine.do(limit, func(s *device.Session) error { return b.queue(s, burst, used, shots) })
+	if err != nil {
+		return nil, b.wrap("run the timed launches", err)
+	}
+	b.current = used[n-1]
+	for i := range shots {
+		if shots[i].Breach, err = b.breach(i); err != nil {
+			return nil, err
+		}
+		for o := range b.outputs {
+			c, err := b.judged(used[i], i, o, burst.Launches[i].Whole)
+			if err != nil {
+				return nil, err
+			}
+			shots[i].Comparisons = append(shots[i].Comparisons, c)
+		}
+	}
+	return shots, ctx.Err()
+}
+
+func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, shots []verify.Shotted) error {
+	e := b.engine
+	events, err := e.eventPairs(s, len(used))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(e.warm(s), s.Record(e.span[0], e.stream)); err != nil {
+		return err
+	}
+	for i, p := range used {
+		start := uint64(verify.PoisonStart(burst.Launches[i].Seed))
+		if burst.Rewrite || i == 0 || p != used[i-1] {
+			b.start = start
+			if err := b.rewrite(s, p, start); err != nil {
+				return err
+			}
+		}
+		if !burst.NoFlush {
+			if err := b.engine.sweep(s); err != nil {
+				return err
+			}
+		}
+		if err := s.Record(events[2*i], b.engine.stream); err != nil {
+			return err
+		}
+		if err := b.run(s, b.all, b.buffers); err != nil {
+			return err
+		}
+		if err := errors.Join(s.Record(events[2*i+1], b.engine.stream), b.inspect(s, p, i)); err != nil {
+			return err
+		}
+		for o := range b.outputs {
+			if err := b.judge(s, p, i, o, b.start, burst.Launches[i].Whole); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.Record(e.span[1], e.stream); err != nil {
+		return err
+	}
+	clock, throttled := e.read()
+	if err := b.fetch(s, len(used)); err != nil {
+		return err
+	}
+	for i := range shots {
+		shots[i].Lap = verify.Lap{ClockMHz: clock, Throttle: throttled}
+		if shots[i].Lap.Kernels, err = s.Elapsed(events[2*i], events[2*i+1]); err != nil {
+			return err
+		}
+	}
+	return e.account(s)
+}
+
+// account adds what lay between the span's events to the device's working time.
+func (e *Engine) account(s *device.Session) error {
+	took, err := s.Elapsed(e.span[0], e.span[1])
+	e.worked += took
+	e.busy = time.Now()
+	return err
+}
+
+// float reads word k of raw as a float64.
+func float(raw []byte, k int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(raw[8*k:]))
+}
+
+// salt tells the projections of one set from another's.
+func (m *master) salt() uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range []byte(m.key) {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+// Graph times launches runs of the plan in one graph over buffers that rotate, so that no run finds its data in the cache.
+func (b *Bench) Graph(_ context.Context, set *verify.Set, launches int) (time.Duration, error) {
+	var took time.Duration
+	err := b.engine.do(setupLimit, func(s *device.Session) (err error) {
+		p, err := b.use(s, set)
+		if err != nil {
+			return err
+		}
+		_, _, bytes := place(b.extents, 0)
+		copies := int(min(int64(launches), b.engine.flushN/max(bytes, 1)+2))
+		room, err := s.Alloc(bytes * int64(copies))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Free(room)) }()
+		variants := make([][]ready, copies)
+		places := make([][]placed, copies)
+		for c := range copies {
+			places[c], _, _ = place(b.extents, room.Add(int64(c)*bytes))
+			for i, x := range b.layout.Plan.Tensors {
+				if p.master.inputs[i] != 0 {
+					if err := s.Copy(b.engine.stream, places[c][i].at, p.master.inputs[i], x.Bytes()); err != nil {
+						return err
+					}
+				}
+			}
+			if variants[c], err = b.launches(s, places[c]); err != nil {
+				return err
+			}
+		}
+		graph, err := s.Capture(b.engine.stream, func() error {
+			for i := range launches {
+				if err := b.run(s, variants[i%copies], places[i%copies]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		took, err = b.timeGraph(s, graph, launches)
+		return errors.Join(err, s.FreeGraph(graph))
+	})
+	return took, b.wrap("time a graph", err)
+}
+
+// timeGraph launches the graph twice, the first time to warm up, and returns the second's time for one run.
+func (b *Bench) timeGraph(s *device.Session, graph *device.Graph, launches int) (time.Duration, error) {
+	events, err := b.engine.eventPairs(s, 1)
+	if err != nil {
+		return 0, err
+	}
+	st := b.engine.stream
+	err = errors.Join(s.LaunchGraph(st, graph), b.engine.sweep(s), s.Record(events[0], st), s.LaunchGraph(st, graph), s.Record(events[1], st), s.Wait(st))
+	if err != nil {
+		return 0, err
+	}
+	total, err := s.Elapsed(events[0], events[1])
+	return total / time.Duration(max(launches, 1)), err
+}

@@ -1,0 +1,326 @@
+package cudaengine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/cudaengine"
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/device/emulator"
+	"ridgepoint/harness/task"
+	"ridgepoint/harness/verify"
+)
+
+// bundle is an engine on the emulated device.
+type bundle struct {
+	emulator *emulator.Emulator
+	engine   *cudaengine.Engine
+	dir      string
+}
+
+type helperImage struct {
+	e     *emulator.Emulator
+	image []byte
+}
+
+var helperOnce = sync.OnceValues(func() (helperImage, error) {
+	e, err := emulator.Install(context.Background(), filepath.Join(os.TempDir(), "ridgepoint-test"))
+	if err != nil {
+		return helperImage{}, err
+	}
+	image, text, err := e.Compile(context.Background(), cudaengine.HelperSource, nil, cudaengine.HelperKernels)
+	if err != nil {
+		return helperImage{}, fmt.Errorf("%w\n%s", err, text)
+	}
+	return helperImage{e, image}, nil
+})
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	h, err := helperOnce()
+	if errors.Is(err, emulator.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	drv, err := device.OpenCUDA(h.e.Library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng, err := cudaengine.New(context.Background(), cudaengine.Config{Driver: drv, Helpers: h.image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bundle{emulator: h.e, engine: eng, dir: t.TempDir()}
+}
+
+// module compiles a source for the emulator.
+func (b *bundle) module(t *testing.T, c *harness.Candidate, kernel string) verify.Module {
+	t.Helper()
+	image, text, err := b.emulator.Compile(context.Background(), c.Structure.Source, nil, []string{kernel})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	path := filepath.Join(b.dir, c.Structure.Name+".so")
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return verify.Module{Build: &harness.Build{}, Path: path, Candidate: c, Limit: 10 * time.Second}
+}
+
+func load(t *testing.T, taskFile string) *harness.Task {
+	t.Helper()
+	tk, err := task.Load(filepath.Join("testdata", "cases", taskFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tk
+}
+
+func candidate(t *testing.T, tk *harness.Task, source string) *harness.Candidate {
+	t.Helper()
+	s, err := task.ParseStructure("case", source, tk, harness.TargetCUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := task.NewCandidate(tk, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// addition is the oracle of vadd.
+func addition(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64) (map[string][]float64, error) {
+	out := make([]float64, len(in["a"]))
+	for i := range out {
+		out[i] = in["a"][i] + in["b"][i]
+	}
+	return map[string][]float64{"c": out}, nil
+}
+
+const honest = `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}`
+
+// bound is a bench of vadd over n elements with one set.
+type bound struct {
+	bench  verify.Bench
+	layout *verify.Layout
+	set    *verify.Set
+}
+
+func bind(t *testing.T, b *bundle, source string, n int64) *bound {
+	t.Helper()
+	tk := load(t, "vadd.yaml")
+	c := candidate(t, tk, source)
+	p, err := b.engine.Open(context.Background(), b.module(t, c, "vadd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := harness.Size{{Name: "n", Value: n}}
+	l, err := verify.NewLayout(tk, c, size, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench, err := p.Bind(context.Background(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := verify.NewPool(addition, 1<<30).Get(context.Background(), tk, size, verify.ScaleSpec, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(bench.Close(), p.Close()); err != nil && !b.engine.Lost() {
+			t.Error(err)
+		}
+	})
+	return &bound{bench: bench, layout: l, set: set}
+}
+
+func (b *bound) shoot(seed uint64) (verify.Lap, []verify.Comparison, error) {
+	return verify.Shoot(context.Background(), b.bench, b.layout, b.set, verify.Aim{Shot: verify.Shot{Limit: 20 * time.Second}, Whole: true, Poison: seed, Flush: true})
+}
+
+func TestHonestKernelPasses(t *testing.T) {
+	b := bind(t, setup(t), honest, 1003)
+	for seed := range uint64(3) {
+		lap, found, err := b.shoot(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lap.Kernels <= 0 || len(found) != 1 || found[0].Mismatches != 0 || found[0].Elements != 1003 || found[0].MaxAbs > 1e-6 || found[0].SumAbs <= 0 {
+			t.Errorf("seed %d: %+v %+v", seed, lap, found)
+		}
+	}
+}
+
+// TestFaults wants each kind of wrong kernel to be told apart, by single launches and in a burst.
+func TestFaults(t *testing.T) {
+	body := func(s string) string {
+		return `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x; ` + s + `}`
+	}
+	for _, c := range []struct{ name, source, kind, pattern string }{
+		{"nothing written", body(""), verify.KindUnwritten, "all"},
+		{"tail", body("if (i < n - 3) c[i] = a[i] + b[i];"), verify.KindUnwritten, "tail: the last 3 elements"},
+		{"wrong value", body("if (i < n) c[i] = a[i] + b[i] + (i == 17 ? 1e-3f : 0.f);"), verify.KindMismatch, "one element"},
+		{"nan", body("if (i < n) c[i] = i == 5 ? __int_as_float(0x7fc00000) : a[i] + b[i];"), verify.KindNonFinite, "one element"},
+		{"zeros", body("if (i < n) c[i] = 0.f;"), verify.KindMismatch, "all"},
+		{"past the end", body("if (i < n + 1) c[i] = i < n ? a[i] + b[i] : 1.f;"), verify.KindRedZone, ""},
+		{"before the start", body("if (i < n) c[i] = a[i] + b[i]; if (i == 0) c[-1] = 0.f;"), verify.KindRedZone, ""},
+		{"input changed", body("if (i < n) c[i] = a[i] + b[i]; if (i == 9) const_cast<float*>(b)[i] = 0.f;"), verify.KindInputsChanged, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := bind(t, setup(t), c.source, 1003)
+			_, _, err := b.shoot(7)
+			var stop *verify.Stop
+			if !errors.As(err, &stop) || stop.Fault != harness.FaultIncorrect || stop.Evidence.Kind != c.kind || stop.Evidence.Pattern != c.pattern {
+				t.Fatalf("single launch: %v (%+v), want %s %q", err, stop, c.kind, c.pattern)
+			}
+			shots, err := b.bench.(verify.Burster).Burst(context.Background(), &verify.Burst{Rewrite: true, Limit: time.Second,
+				Launches: []verify.BurstLaunch{{Set: b.set, Seed: 1}, {Set: b.set, Seed: 2, Whole: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range shots {
+				again := verify.Judge(s.Lap, s.Breach, s.Comparisons, b.layout, b.set, verify.Aim{})
+				if again == nil || again.Evidence.Kind != c.kind || again.Evidence.Pattern != c.pattern {
+					t.Errorf("launch %d of the burst: %+v, want %s %q", i, again, c.kind, c.pattern)
+				}
+			}
+		})
+	}
+}
+
+func TestBurstSeesTheLaunchThatIsWrong(t *testing.T) {
+	source := `__device__ int launches;
+extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (launches < 5 && i < n) c[i] = a[i] + b[i];
+    if (i == n - 1) launches++;
+}`
+	b := bind(t, setup(t), source, 300)
+	run := &verify.Burst{Rewrite: true, Limit: time.Second}
+	for i := range uint64(8) {
+		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: true})
+	}
+	shots, err := b.bench.(verify.Burster).Burst(context.Background(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range shots {
+		if wrong := verify.Judge(s.Lap, s.Breach, s.Comparisons, b.layout, b.set, verify.Aim{}) != nil; wrong != (i >= 5) {
+			t.Errorf("launch %d: wrong %t", i, wrong)
+		}
+	}
+}
+
+// TestProjections wants outputs over 16 MB to be compared by projections where whole is not asked for, and them to see a
+// single element that was not written.
+func TestProjections(t *testing.T) {
+	const n = 4<<20 + 256
+	for _, c := range []struct {
+		name, source string
+		wrong        bool
+	}{
+		{"honest", honest, false},
+		{"one element unwritten", `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && i != 12345) c[i] = a[i] + b[i];
+}`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := bind(t, setup(t), c.source, n)
+			shots, err := b.bench.(verify.Burster).Burst(context.Background(), &verify.Burst{Rewrite: true, Limit: 30 * time.Second, Launches: []verify.BurstLaunch{{Set: b.set, Seed: 3}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := shots[0].Comparisons[0]
+			if !got.Projected || (got.Mismatches > 0) != c.wrong {
+				t.Errorf("%+v, want projected and wrong %t", got, c.wrong)
+			}
+			if !c.wrong && got.MaxAbs > 0.5 {
+				t.Errorf("an honest kernel's projection reaches %.2f of the bound", got.MaxAbs)
+			}
+		})
+	}
+}
+
+func TestMixedInputsDiffer(t *testing.T) {
+	// The kernel copies a to c, so the comparison with a + b tells nothing; what is looked at is that inputs changed and that
+	// Breach takes the mixed ones as written.
+	b := bind(t, setup(t), honest, 4096)
+	if _, _, err := b.shoot(1); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	if err := b.bench.(verify.Mixer).WriteMixed(ctx, b.set, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.bench.Poison(ctx, 9); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.bench.Launch(ctx, verify.Shot{Limit: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if breach, err := b.bench.Breach(ctx, b.set); err != nil || breach != nil {
+		t.Errorf("breach %+v, %v", breach, err)
+	}
+	found, err := b.bench.Compare(ctx, b.set, 9, true)
+	if err != nil || found[0].Mismatches < 30 || found[0].Mismatches > 200 {
+		t.Errorf("%+v, %v: want 1 to 5 %% of the sums to differ", found, err)
+	}
+	if _, _, err := b.shoot(2); err != nil {
+		t.Errorf("after the mixed launch: %v", err)
+	}
+}
+
+func TestRefusedAndCrashingLaunches(t *testing.T) {
+	b := setup(t)
+	tk := load(t, "vadd.yaml")
+	c := candidate(t, tk, honest)
+	m := b.module(t, c, "vadd")
+	p, err := b.engine.Open(context.Background(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := verify.NewLayout(tk, c, harness.Size{{Name: "n", Value: 100}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Plan.Launches[0].Kernel = "missing"
+	var stop *verify.Stop
+	if _, err = p.Bind(context.Background(), l); !errors.As(err, &stop) || stop.Fault != harness.FaultLaunch {
+		t.Errorf("a missing kernel: %v, want fault launch", err)
+	}
+	if b.engine.Lost() {
+		t.Error("a refused launch lost the engine")
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGraph(t *testing.T) {
+	b := bind(t, setup(t), honest, 1000)
+	took, err := b.bench.(verify.Grapher).Graph(context.Background(), b.set, 20)
+	if err != nil || took <= 0 {
+		t.Errorf("graph %v, %v", took, err)
+	}
+}

@@ -1,0 +1,61 @@
+package cudaengine
+
+import (
+	"context"
+	"errors"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/verify"
+)
+
+// WriteMixed writes inputs that nobody has seen: those of a set with one element in 64 exchanged for another, made on the
+// device.
+func (b *Bench) WriteMixed(_ context.Context, set *verify.Set, seed uint64) error {
+	err := b.engine.do(setupLimit, func(s *device.Session) error {
+		p, err := b.use(s, set)
+		if err != nil {
+			return err
+		}
+		if b.mixed == nil {
+			if b.mixed, err = b.mixable(s); err != nil {
+				return err
+			}
+		}
+		for i, x := range b.layout.Plan.Tensors {
+			from, to := p.master.inputs[i], b.mixed.master.inputs[i]
+			if from == 0 {
+				continue
+			}
+			pairs := max(x.Span/128, 1)
+			args := new(device.Args).Ptr(to).Uint64(uint64(x.Span)).Uint32(uint32(x.DType.SizeBytes())).Uint64(uint64(pairs)).Uint64(mix(seed ^ uint64(i)))
+			err := errors.Join(s.Copy(b.engine.stream, to, from, x.Bytes()), b.engine.helpers.launch(s, b.engine.stream, "rp_exchange", b.engine.blocksFor(pairs), args))
+			if err != nil {
+				return err
+			}
+		}
+		b.current, b.stale = b.mixed, true
+		return nil
+	})
+	return b.wrap("mix the inputs", err)
+}
+
+// mixable makes a master of the bench's own, whose inputs WriteMixed fills.
+func (b *Bench) mixable(s *device.Session) (*prepared, error) {
+	tensors := b.layout.Plan.Tensors
+	m := &master{inputs: make([]device.Ptr, len(tensors)), expected: make([]device.Ptr, len(tensors)), proj: map[int]*projection{}}
+	for i, x := range tensors {
+		if x.Role == harness.RoleOut {
+			continue
+		}
+		p, err := s.Alloc(x.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		b.tables = append(b.tables, p)
+		m.inputs[i] = p
+	}
+	p := &prepared{master: m}
+	blocks := 4 * max(s.Info().Limits.SMs, 1)
+	return p, errors.Join(b.moveTables(s, p, blocks), b.inspectTables(s, p, blocks))
+}
