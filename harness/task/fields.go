@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"ridgepoint/harness"
 )
@@ -19,6 +20,7 @@ type taskDecoder struct {
 	host   *Host
 	task   *harness.Task
 	dtype  harness.DType // of problem_shape
+	lines  []string      // of the file
 }
 
 func parseTask(file, text string, f folder, host *Host) (*harness.Task, error) {
@@ -26,7 +28,7 @@ func parseTask(file, text string, f folder, host *Host) (*harness.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &taskDecoder{decoder: decoder{file: file}, folder: f, host: host, task: &harness.Task{File: file}}
+	d := &taskDecoder{decoder: decoder{file: file}, folder: f, host: host, task: &harness.Task{File: file}, lines: strings.Split(text, "\n")}
 	sections := map[string]*node{}
 	d.fields(root, "task", topKeys, func(name string, v *node) { sections[name] = v })
 	for _, want := range []string{"task_name", "problem_shape", "reference"} {
@@ -291,9 +293,7 @@ func (d *taskDecoder) reference(n *node) {
 	}
 	if n.kind == kindScalar {
 		d.task.Reference.Expr = n.text
-		if n.text == "" {
-			d.fail(n, "write an expression over the inputs, e.g. torch.softmax(input, dim=-1)", "reference: is empty")
-		}
+		d.checkReference(n)
 		return
 	}
 	d.fields(n, "reference", []string{"command"}, func(_ string, v *node) {
