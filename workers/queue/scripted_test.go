@@ -26,7 +26,7 @@ type scripted struct {
 	compileTime, measureTime time.Duration
 	compiled, measured       atomic.Int64
 	infra                    atomic.Pointer[error] // when set, Benchmark fails with it
-	onMeasure                func(x int64)
+	onStart, onMeasure       func(x int64)
 
 	mu    sync.Mutex
 	times map[int64]int // measurements by X
@@ -51,10 +51,13 @@ func (s *scripted) Benchmark(ctx context.Context, r *harness.Request, b *harness
 	if err := s.infra.Load(); err != nil {
 		return nil, *err
 	}
+	x := xOf(r)
+	if s.onStart != nil {
+		s.onStart(x)
+	}
 	if err := sleep(ctx, s.measureTime); err != nil {
 		return nil, err
 	}
-	x := xOf(r)
 	s.measured.Add(1)
 	s.mu.Lock()
 	s.times[x]++
