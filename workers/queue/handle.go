@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"ridgepoint/workers"
@@ -88,12 +91,22 @@ func (n *Node) settle(id, queue string, kind workers.Kind, err error) error {
 		n.metrics.Refused.WithLabelValues(string(refusal.Reason)).Inc()
 		n.log.Warn().Str("task", id).Str("queue", queue).Str("reason", string(refusal.Reason)).Str("detail", refusal.Detail).Msg("payload refused and parked")
 		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+	case isAway(err):
+		n.log.Debug().Str("task", id).Err(err).Msg("step waits for redis") // the beat says once that Redis is lost
+		return err
 	default:
 		n.infra.Add(1)
 		n.metrics.Infra.WithLabelValues(kind.String()).Inc()
 		n.log.Warn().Str("task", id).Err(err).Msg("infrastructure fault; the step is tried again")
 		return err
 	}
+}
+
+// isAway reports whether an error says that Redis does not answer now: nothing else here uses the network.
+func isAway(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, redis.ErrClosed) || errors.Is(err, redis.ErrPoolTimeout) ||
+		redis.HasErrorPrefix(err, "LOADING") || redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN")
 }
 
 // server makes an asynq server for some queues. Strict takes higher ranks first; without it, ranks are weights.
@@ -105,7 +118,7 @@ func (n *Node) server(queues map[string]int, strict bool, slots int, grace time.
 		TaskCheckInterval:        taskCheckInterval,
 		DelayedTaskCheckInterval: delayedCheckInterval,
 		RetryDelayFunc:           retryDelay,
-		IsFailure:                func(err error) bool { return !errors.Is(err, errElsewhere) && !errors.Is(err, errStopping) },
+		IsFailure:                isFailure,
 		Logger:                   asynqLogger{n.log, n.metrics},
 		LogLevel:                 asynq.InfoLevel,
 		ShutdownTimeout:          grace,
@@ -135,4 +148,9 @@ func (n *Node) waited(h workers.Header, log zerolog.Logger) time.Duration {
 	n.metrics.QueueWait.WithLabelValues(h.Kind.String()).Observe(wait.Seconds())
 	log.Debug().Str("task", h.TaskID).Dur("waited", wait).Msg("taken")
 	return wait
+}
+
+// isFailure tells asynq which errors count against a task's tries.
+func isFailure(err error) bool {
+	return !errors.Is(err, errElsewhere) && !errors.Is(err, errStopping) && !isAway(err)
 }

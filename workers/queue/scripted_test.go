@@ -174,7 +174,9 @@ type ctxt = context.Context
 // startNode opens a node and runs it until the test ends.
 func startNode(t *testing.T, cfg Config, opt Options) *Node {
 	t.Helper()
-	opt.Log = testLog(t)
+	if opt.Log.GetLevel() == zerolog.Disabled || opt.Log.GetLevel() == zerolog.TraceLevel {
+		opt.Log = testLog(t)
+	}
 	if opt.Host == "" {
 		opt.Host = "host1"
 	}
