@@ -27,9 +27,7 @@ type bench struct {
 	outputs []extent
 	buf     []byte
 
-	last     goAnswer
-	lastSeed uint64
-	steal    int64
+	last goAnswer
 }
 
 var _ verify.Digester = (*bench)(nil)
@@ -44,7 +42,7 @@ func (p *program) Bind(ctx context.Context, l *verify.Layout) (verify.Bench, err
 	}
 	b := &bench{engine: e, program: p, layout: l, regions: regions, mem: e.arena.mem[:length], buf: make([]byte, maxPacket)}
 	order := bindOrder{Length: int64(len(e.arena.mem)), Guards: guards}
-	for i, r := range regions {
+	for _, r := range regions {
 		where := extent{r.Offset, r.Length}
 		switch {
 		case r.scratch && r.Init == "zero":
@@ -56,7 +54,6 @@ func (p *program) Bind(ctx context.Context, l *verify.Layout) (verify.Bench, err
 		default:
 			order.Outputs = append(order.Outputs, where)
 		}
-		_ = i
 	}
 	b.outputs = order.Outputs
 	for _, launch := range l.Plan.Launches {
@@ -150,10 +147,11 @@ func (b *bench) Flush(context.Context) error {
 // Launch runs the kernels once or Repeats times.
 func (b *bench) Launch(ctx context.Context, shot verify.Shot) (verify.Lap, error) {
 	b.engine.activate(b.program)
-	steal := stealTicks(b.engine.cores)
+	steal, used := stealTicks(b.engine.cores), b.program.process.processorTime()
 	begin := time.Now()
 	answer, err := b.program.process.ask(ctx, encodeGo(shot.Protect, max(1, shot.Repeats), shot.Seed), shot.Limit, b.buf)
 	wall := time.Since(begin)
+	used = b.program.process.processorTime() - used
 	if err != nil {
 		return verify.Lap{Wall: wall}, err
 	}
@@ -163,7 +161,7 @@ func (b *bench) Launch(ctx context.Context, shot verify.Shot) (verify.Lap, error
 	if b.last.nanoseconds < 0 {
 		return verify.Lap{Wall: wall}, &verify.Stop{Fault: harness.FaultIncorrect, Reason: "the clock was tampered with: it ran backwards", Evidence: harness.Evidence{Kind: verify.KindClock}}
 	}
-	return verify.Lap{Kernels: time.Duration(b.last.nanoseconds), Wall: wall, Switches: b.last.switches,
+	return verify.Lap{Kernels: time.Duration(b.last.nanoseconds), Wall: wall, Busy: used / time.Duration(b.program.cores), Switches: b.last.switches,
 		Steal: stealTicks(b.engine.cores) != steal, Late: b.late(shot.Seed)}, nil
 }
 

@@ -4,10 +4,12 @@ package runner
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,7 +179,10 @@ func (e *Engine) Open(ctx context.Context, m verify.Module) (verify.Program, err
 	if err := p.load(ctx, m.Path, kernels, sandbox.Probe().Notify, startTimeout); err != nil {
 		return nil, e.infra(err, p)
 	}
-	prog := &program{engine: e, process: p}
+	prog := &program{engine: e, process: p, cores: 1}
+	if threads(m.Path) {
+		prog.cores = len(e.cores)
+	}
 	e.mu.Lock()
 	e.open[prog] = true
 	e.mu.Unlock()
@@ -242,6 +247,23 @@ func (e *Engine) coreList() string {
 type program struct {
 	engine  *Engine
 	process *process
+	cores   int // that it may keep busy: one, unless it can make threads
+}
+
+// threads reports whether a shared object calls what makes threads. What cannot be read may.
+func threads(object string) bool {
+	f, err := elf.Open(object)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = f.Close() }() // read only
+	symbols, err := f.ImportedSymbols()
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(symbols, func(s elf.ImportedSymbol) bool {
+		return s.Name == "pthread_create" || s.Name == "thrd_create" || strings.HasPrefix(s.Name, "GOMP_") || strings.HasPrefix(s.Name, "__kmpc_")
+	})
 }
 
 // Close ends the child.

@@ -131,7 +131,7 @@ func (e *Engine) spawnIn(dir string, verifying bool) (*process, error) {
 // is used before it is written then gives wrong results instead of lucky ones.
 func (e *Engine) environment(verifying bool) []string {
 	cores := strconv.Itoa(len(e.cores))
-	env := []string{"LC_ALL=C", "GOTRACEBACK=none", "GODEBUG=asyncpreemptoff=1", "OMP_NUM_THREADS=" + cores, "OMP_DYNAMIC=false", "OPENBLAS_NUM_THREADS=" + cores}
+	env := []string{"LC_ALL=C", "GOTRACEBACK=none", "GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1", "OMP_NUM_THREADS=" + cores, "OMP_DYNAMIC=false", "OPENBLAS_NUM_THREADS=" + cores}
 	if verifying {
 		env = append(env, "MALLOC_PERTURB_=165")
 	}
@@ -148,6 +148,16 @@ func (e *Engine) limits() sandbox.Limits {
 
 // childMemoryBytes bounds a child's address space: the Go runtime's reservations, the buffers, and what a kernel allocates.
 const childMemoryBytes = 64 << 30
+
+// processorTime returns what all threads of the child have used so far, by the kernel's account; 0 once it has ended.
+func (p *process) processorTime() time.Duration {
+	const schedClock = 2 // CPUCLOCK_SCHED: clock_getcpuclockid(3) makes the number (~pid << 3) | 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|schedClock), &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
 
 // kill ends the child's whole process group.
 func (p *process) kill() {
@@ -283,7 +293,8 @@ func (p *process) load(ctx context.Context, object string, kernels []string, loc
 
 // watch answers the child's unusual system calls until it ends; a forbidden one ends it.
 func (p *process) watch(listener int, object string) error {
-	w, err := sandbox.Watch(p.cmd.Process.Pid, listener, []string{"./" + object, "/work/" + object, p.dir + "/" + object, "/usr/", "/lib", "/etc/ld.so.cache", "/sys/devices/system/cpu", "/sys/kernel/mm"})
+	w, err := sandbox.Watch(p.cmd.Process.Pid, listener, []string{"./" + object, "/work/" + object, p.dir + "/" + object, "/usr/", "/lib", "/etc/ld.so.cache",
+		"/sys/devices/system/cpu", "/sys/kernel/mm", "/proc/stat", "/proc/cpuinfo", "/proc/meminfo", "/proc/self/maps"})
 	if err != nil {
 		return fmt.Errorf("watch a runner child: %w", err)
 	}

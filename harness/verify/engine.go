@@ -108,6 +108,7 @@ type Shot struct {
 type Lap struct {
 	Kernels  time.Duration // by the device's clock, all launches of the plan, workspace clears included
 	Wall     time.Duration // by the parent's clock, for engines whose reporter shares a process with candidate code; else 0
+	Busy     time.Duration // processor time by the parent's clock, per core that the candidate may keep busy; like Wall
 	Switches int64         // involuntary context switches of the candidate's threads
 	Steal    bool          // the hypervisor took time from a core during the launch
 	Throttle bool          // the device was throttled during the launch
