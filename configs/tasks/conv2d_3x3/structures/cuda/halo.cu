@@ -17,7 +17,7 @@ constraints:
   - "TX * TY >= 64"
   - "TX * TY <= 1024"
   - "4 * (TILE_H + 2) * (TILE_W + 2 + PAD) <= 49152"
-default: {TILE_W: 64, TILE_H: 16, TX: 64, TY: 4, PAD: 0}
+default: {TILE_W: 128, TILE_H: 16, TX: 32, TY: 16, PAD: 1}
 */
 
 // The input tile with its halo of one goes into shared memory, zeros where it leaves the image; every thread then runs down a column

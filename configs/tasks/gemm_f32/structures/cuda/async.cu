@@ -20,7 +20,7 @@ constraints:
   - "BM * BN // (TM * TN) <= 512"
   - "BM * BN // (TM * TN) * BLOCKS <= 1024"
   - "4 * STAGES * (BM * (BK + 4) + BK * BN) * BLOCKS <= 229376"
-default: {BM: 128, BN: 128, BK: 16, TM: 8, TN: 8, STAGES: 3, GROUP: 8, BLOCKS: 1}
+default: {BM: 128, BN: 128, BK: 32, TM: 8, TN: 8, STAGES: 3, GROUP: 8, BLOCKS: 1}
 */
 
 // Tiles of a and b are copied to shared memory without passing through registers (cp.async), STAGES deep; what lies outside the

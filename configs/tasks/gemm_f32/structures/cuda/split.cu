@@ -30,7 +30,7 @@ constraints:
   - "BM * BN // (TM * TN) <= 512"
   - "8 * BK * (BM + BN + 4) <= 49152"
   - "BM * BN // (TM * TN) * BLOCKS <= 1024"
-default: {BM: 128, BN: 128, BK: 8, TM: 8, TN: 8, SPLITS: 8, FILL: 132, BLOCKS: 2}
+default: {BM: 128, BN: 128, BK: 16, TM: 8, TN: 8, SPLITS: 8, FILL: 132, BLOCKS: 2}
 */
 
 // As shared tiles, but where c has too few tiles to fill the card, several blocks share the depth of one: each writes its part to

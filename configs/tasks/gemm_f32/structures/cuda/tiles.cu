@@ -19,7 +19,7 @@ constraints:
   - "BM * BN // (TM * TN) <= 512"
   - "8 * BK * (BM + BN + 4) <= 49152"
   - "BM * BN // (TM * TN) * BLOCKS <= 1024"
-default: {BM: 128, BN: 128, BK: 8, TM: 8, TN: 8, BLOCKS: 2}
+default: {BM: 128, BN: 128, BK: 16, TM: 8, TN: 8, BLOCKS: 2}
 */
 
 // Tiles of a and b pass through two buffers in shared memory: while one is multiplied, the next is on its way in registers. A warp's

@@ -12,7 +12,7 @@ params:
   TILE:   {values: [8, 16, 32, 64]}        # bodies that a thread takes of one tile in shared memory
   UNROLL: {values: [1, 4, 8]}              # of the walk over a tile
 constraints: ["TX * TY <= 1024", "TY * TILE <= 1024", "UNROLL <= TILE", "TX * TY >= 64"]
-default: {TX: 32, TY: 16, BODIES: 1, TILE: 32, UNROLL: 8}
+default: {TX: 32, TY: 16, BODIES: 1, TILE: 64, UNROLL: 8}
 */
 
 // A tile of bodies is put into shared memory; every row of threads takes its stretch of it. At the end the rows' sums meet in shared

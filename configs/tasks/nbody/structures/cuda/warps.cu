@@ -9,7 +9,7 @@ params:
   WARPS:  {values: [1, 2, 4, 8, 16]}
   BODIES: {values: [1, 2, 4, 8]}        # bodies of a warp, which every lane knows
   AHEAD:  {values: [1, 2, 4]}           # bodies that a lane loads before it uses the first
-default: {WARPS: 4, BODIES: 4, AHEAD: 2}
+default: {WARPS: 1, BODIES: 2, AHEAD: 1}
 */
 
 // A warp owns a few bodies; its lanes share the pull of all others, which they read side by side, and add up by shuffles. No shared

@@ -11,14 +11,30 @@ params:
   PER:   {values: [1, 2, 4, 8, 16]}           # float4 that one thread should read of a row
   BLOCK: {values: [32, 64, 128, 256, 512, 1024]}
   BATCH: {values: [1, 2, 4, 8]}               # loads in flight a thread
-  LOAD:  {values: [0, 1]}                     # 1: loads are marked as used once
+  LOAD:  {values: [0, 1, 2]}                  # 1: marked as used once; 2: and first to leave the L2 cache
 constraints: ["BATCH <= PER"]
-default: {PER: 8, BLOCK: 128, BATCH: 8, LOAD: 0}
+default: {PER: 4, BLOCK: 128, BATCH: 4, LOAD: 2}
 */
 
 // As many threads share a row as give each PER float4, at least a warp and at most a block; short rows share a block.
 
-__device__ __forceinline__ float4 load(const float4* p) { return LOAD ? __ldcs(p) : *p; }
+// What is read goes before anything else that the L2 cache holds: lines that wait there to be written need not make room for it.
+__device__ __forceinline__ float4 load(const float4* p) {
+#if LOAD == 2 && defined(__CUDA_ARCH__) && !defined(RIDGEPOINT_EMULATED)
+    float4 v;
+    asm volatile(
+        "{\n"
+        ".reg .b64 policy;\n"
+        "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+        "ld.global.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], policy;\n"
+        "}\n"
+        : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+        : "l"(p));
+    return v;
+#else
+    return LOAD ? __ldcs(p) : *p;
+#endif
+}
 __device__ __forceinline__ float sum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) sum_row_group(const float* __restrict__ input, float* __restrict__ output,

@@ -11,7 +11,7 @@ params:
   UNROLL: {values: [1, 2, 4, 8]}               # float4 of a row in flight
   BLOCKS: {values: [264, 1056, 4096]}          # at most; then warps take further rows
 constraints: ["ROWS * UNROLL <= 16"]
-default: {WARPS: 2, ROWS: 1, UNROLL: 8, BLOCKS: 4096}
+default: {WARPS: 1, ROWS: 1, UNROLL: 2, BLOCKS: 4096}
 */
 
 // One warp reads ROWS rows side by side and nothing is shared between warps.

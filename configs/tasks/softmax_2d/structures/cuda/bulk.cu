@@ -15,7 +15,7 @@ params:
   ROW_BYTES: {values: [4096, 8192, 16640]}         # longest row that is copied; longer ones are read where they lie
   BULK_OUT:  {values: [0, 1]}                      # 1: results leave by bulk copies too, from where the row lay
 constraints: ["256 + WARPS * STAGES * ROW_BYTES <= 232448"]
-default: {WARPS: 4, STAGES: 3, BLOCKS: 264, UNROLL: 4, ROW_BYTES: 16640, BULK_OUT: 0}
+default: {WARPS: 4, STAGES: 3, BLOCKS: 264, UNROLL: 8, ROW_BYTES: 16640, BULK_OUT: 0}
 */
 
 // Hopper's bulk copy engine brings whole rows into shared memory while the warp works on an earlier one: one lane asks for a row, and a

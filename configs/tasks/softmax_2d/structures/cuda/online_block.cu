@@ -10,7 +10,7 @@ params:
   UNROLL:  {values: [1, 2, 4]}                       # float4 that a thread takes between two looks at the maximum
   BLOCKS:  {values: [132, 264, 528, 1056, 4096]}     # at most; then a block takes further rows
   STORE:   {values: [0, 1]}                          # 1: stores are marked as not used again
-default: {THREADS: 256, UNROLL: 4, BLOCKS: 4096, STORE: 1}
+default: {THREADS: 128, UNROLL: 4, BLOCKS: 4096, STORE: 1}
 */
 
 // One block a row of any length. Each thread keeps the maximum it has seen and the sum of exponentials below it (Milakov and

@@ -14,7 +14,7 @@ params:
   LOAD:  {values: [0, 1]}                      # 1: loads are marked as used once
   STORE: {values: [0, 1]}                      # 1: stores are marked as not used again
 constraints: ["PER * ROWS <= 8"]
-default: {PER: 4, ROWS: 1, BLOCK: 128, LOAD: 0, STORE: 1}
+default: {PER: 4, ROWS: 1, BLOCK: 128, LOAD: 0, STORE: 0}
 */
 
 // A row stays in the registers of the threads that share it: a power of two of them, at least a warp, so that each holds PER float4.

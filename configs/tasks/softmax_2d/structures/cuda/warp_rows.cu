@@ -11,7 +11,7 @@ params:
   ONLINE: {values: [0, 1]}                     # 1: maximum and sum in one pass; 0: in two, the second from the cache
   BLOCKS: {values: [264, 528, 1056, 4096]}     # at most; then blocks take further rows
   STORE:  {values: [0, 1]}                     # 1: stores are marked as not used again
-default: {WARPS: 4, UNROLL: 4, ONLINE: 1, BLOCKS: 4096, STORE: 1}
+default: {WARPS: 4, UNROLL: 4, ONLINE: 1, BLOCKS: 528, STORE: 1}
 */
 
 // One warp a row and nothing shared: lanes stride over the row, combine by shuffles, and read the row again from the cache to write.

@@ -15,7 +15,7 @@ constraints:
   - "TILE_R * TILE_C <= 8192"
   - "TILE_R * TILE_C // (16 * ITEMS) >= 32"
   - "TILE_R * TILE_C // (16 * ITEMS) <= 1024"
-default: {TILE_R: 64, TILE_C: 64, ITEMS: 1, SWIZZLE: 1, STORE: 0}
+default: {TILE_R: 64, TILE_C: 64, ITEMS: 1, SWIZZLE: 1, STORE: 1}
 */
 
 // Every thread reads 4x4 blocks as four float4, turns them in its registers, and puts them as float4 into a tile of the output, which

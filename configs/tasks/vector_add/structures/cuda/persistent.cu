@@ -10,7 +10,7 @@ params:
   UNROLL:  {values: [1, 2, 4]}                                # float4 of each input in flight
   BLOCKS:  {values: [132, 264, 528, 1056, 2112, 4224]}        # at most: multiples of the 132 processors of an H100 or H200
   STORE:   {values: [0, 1]}                                   # 1: stores are marked as not used again
-default: {THREADS: 256, UNROLL: 2, BLOCKS: 1056, STORE: 1}
+default: {THREADS: 256, UNROLL: 1, BLOCKS: 1056, STORE: 1}
 */
 
 // A fixed number of blocks strides over the vectors, so that no block starts late.

@@ -11,7 +11,7 @@ params:
   UNROLL:  {values: [1, 2, 4, 8]}            # accesses of each input that a thread has in flight
   LOAD:    {values: [0, 1]}                  # 1: loads are marked as used once
   STORE:   {values: [0, 1]}                  # 1: stores are marked as not used again
-default: {THREADS: 256, VEC: 4, UNROLL: 2, LOAD: 0, STORE: 1}
+default: {THREADS: 256, VEC: 4, UNROLL: 1, LOAD: 0, STORE: 1}
 */
 
 // Every block adds one stretch; the block that the vector's end cuts goes element by element.
