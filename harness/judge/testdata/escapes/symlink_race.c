@@ -1,0 +1,7 @@
+/* Plants a link for someone else to follow. */
+#define _GNU_SOURCE
+#include <unistd.h>
+void vadd(const float *a, const float *b, float *c, int n) {
+    for (int i = 0; i < n; i++) c[i] = a[i] + b[i];
+    symlink("@SECRET@", "link");
+}
