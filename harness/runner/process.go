@@ -107,7 +107,7 @@ func (e *Engine) spawnIn(dir string, verifying bool) (*process, error) {
 		return nil, errors.Join(err, unix.Close(fds[0]))
 	}
 	p := &process{dir: dir, control: os.NewFile(uintptr(fds[0]), "control"), output: &tail{limit: outputLimit}, done: make(chan struct{})}
-	policy := sandbox.Policy{Name: "candidate", WorkDir: dir, Limits: e.limits()}
+	policy := sandbox.Policy{Name: "candidate", WorkDir: dir, Locks: sandbox.Probe().Notify, Limits: e.limits()}
 	cmd, err := sandbox.Command(policy, e.level, e.environment(verifying), "self", childArgument, e.coreList())
 	if err != nil {
 		return nil, errors.Join(err, p.control.Close())

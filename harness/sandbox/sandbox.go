@@ -29,7 +29,10 @@ type Policy struct {
 	Writable bool   `json:"writable"`
 	// ReadOnly are further files and folders the program may read, at their own paths.
 	ReadOnly []string `json:"read_only,omitempty"`
-	Limits   Limits   `json:"limits"`
+	// Locks says that the program calls Lock before hostile code runs: stage one then installs no filter of its own, which
+	// would refuse calls silently before Lock's could report them.
+	Locks  bool   `json:"locks,omitempty"`
+	Limits Limits `json:"limits"`
 }
 
 // Limits bound what a confined program may use. Zero fields are not limited.
