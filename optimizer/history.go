@@ -33,15 +33,16 @@ type Trial struct {
 // History is what was asked and told of one space, as strategies read it. Only its owner (the optimizer that wraps the
 // strategies) changes it.
 type History struct {
-	Pool   *Pool
-	Trials []Trial // in the order in which they were first told
-	Tells  int     // told observations, repeats and lost ones included
-	Asks   int
-	OK     int // trials with a value
-	status map[int]Status
-	byID   map[int]int // id to position in Trials
-	queue  []int       // pending ids in the order asked
-	best   int         // position of the best measured trial; -1
+	Pool    *Pool
+	Trials  []Trial // in the order in which they were first told
+	Tells   int     // told observations, repeats and lost ones included
+	Asks    int
+	OK      int // trials with a value
+	Repeats int // tells that changed a trial already told
+	status  map[int]Status
+	byID    map[int]int // id to position in Trials
+	queue   []int       // pending ids in the order asked
+	best    int         // position of the best measured trial; -1
 }
 
 // NewHistory returns an empty history over a new pool of the space.
@@ -120,6 +121,9 @@ func (h *History) Tell(o Observation) (int, error) {
 	}
 	t := &h.Trials[i]
 	had := told && !t.Failed
+	if told {
+		h.Repeats++
+	}
 	t.merge(o)
 	if t.Failed {
 		h.status[id] = StatusFailed

@@ -42,6 +42,8 @@ type Space struct {
 	when        []*formula.Formula   // by parameter; nil: always active
 	checks      [][]*formula.Formula // by depth of the tree: constraints whose last name is bound there
 	scopes      []*formula.Scope     // one for each case
+	threads     *formula.Formula     // of the declaration; nil: unknown
+	listed      bool                 // the feasible set is a list, not what the constraints allow
 	size        float64
 	rows        []uint16 // size*D indices in tree order when enumerated
 	counter     *counter // draws from a space that is too large to hold; nil when enumerated
@@ -189,6 +191,13 @@ func (s *Space) conditionBound(i int, bound []bool) bool {
 // where its last name is bound.
 func (s *Space) declareConstraints() error {
 	s.checks = make([][]*formula.Formula, len(s.names)+1)
+	if t := s.declaration.Threads; t != "" {
+		f, err := s.scopes[0].Compile(t)
+		if err != nil {
+			return fmt.Errorf("threads: %w", err)
+		}
+		s.threads = f
+	}
 	for _, source := range s.declaration.Constraints {
 		for i, scope := range s.scopes {
 			f, err := scope.Compile(source)
@@ -262,3 +271,26 @@ func sortedNames(m map[string]expr.Value) []string {
 	sort.Strings(names)
 	return names
 }
+
+// Scope returns the names that formulas over the space may use (those of the first case).
+func (s *Space) Scope() *formula.Scope { return s.scopes[0] }
+
+// Operands returns the quantities of two or more parameters that the constraints compare, and the threads of a block when
+// they are declared.
+func (s *Space) Operands() []*formula.Formula {
+	var out []*formula.Formula
+	for _, source := range s.declaration.Constraints {
+		f, err := s.scopes[0].Operands(source)
+		if err != nil {
+			panic(fmt.Sprintf("optimizer: constraint %q compiled once and not again: %v", source, err))
+		}
+		out = append(out, f...)
+	}
+	if s.threads != nil && len(s.threads.Slots()) > 1 {
+		out = append(out, s.threads)
+	}
+	return out
+}
+
+// Threads returns the formula for the threads of a block, or nil when it is not declared.
+func (s *Space) Threads() *formula.Formula { return s.threads }

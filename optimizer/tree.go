@@ -158,6 +158,10 @@ func (s *Space) canonicalize(w *walker, row Row) bool {
 			return false
 		}
 	}
+	if s.listed {
+		_, ok := s.find(row)
+		return ok
+	}
 	return true
 }
 

@@ -9,13 +9,19 @@ import (
 	"strings"
 
 	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/gp"
+	"ridgepoint/optimizer/local"
+	"ridgepoint/optimizer/portfolio"
 	"ridgepoint/optimizer/random"
 	"ridgepoint/optimizer/tpe"
+	"ridgepoint/optimizer/transfer"
 )
 
 // Options are what an optimizer needs besides its space.
 type Options struct {
 	Seed uint64
+	// Prior is what was measured of the space elsewhere; nil: nothing. Only gp and portfolio use it.
+	Prior *transfer.Prior
 }
 
 // makers are the strategies by name.
@@ -24,9 +30,30 @@ var makers = map[string]func(*optimizer.Space, Options) (optimizer.Strategy, err
 	"tpe": func(s *optimizer.Space, o Options) (optimizer.Strategy, error) {
 		return tpe.New(s, o.Seed)
 	},
+	"gp": func(_ *optimizer.Space, o Options) (optimizer.Strategy, error) {
+		return newGP(o), nil
+	},
+	"local":     func(_ *optimizer.Space, o Options) (optimizer.Strategy, error) { return local.New(o.Seed), nil },
+	"portfolio": newPortfolio,
 	"goptuna-tpe": func(s *optimizer.Space, o Options) (optimizer.Strategy, error) {
 		return tpe.Shipped(s, o.Seed)
 	},
+}
+
+func newGP(o Options) optimizer.Strategy {
+	if o.Prior != nil {
+		return gp.NewWarm(gp.Options{Seed: o.Seed}, o.Prior)
+	}
+	return gp.New(gp.Options{Seed: o.Seed})
+}
+
+func newPortfolio(space *optimizer.Space, o Options) (optimizer.Strategy, error) {
+	estimator, err := tpe.New(space, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return portfolio.New(portfolio.Arm{Name: "gp", Strategy: newGP(o)}, portfolio.Arm{Name: "local", Strategy: local.New(o.Seed)},
+		portfolio.Arm{Name: "tpe", Strategy: estimator}), nil
 }
 
 // Names returns the strategies that New knows, sorted.
@@ -69,7 +96,7 @@ func (s *Search) Ask(ctx context.Context) (optimizer.Configuration, error) {
 	if !s.history.Open(id) {
 		panic(fmt.Sprintf("strategy: %T proposed configuration %d, which is not open", s.strategy, id))
 	}
-	s.history.Ask(id)
+	s.hold(id)
 	return s.history.Pool.Space().Configuration(s.history.Pool.Row(id)), nil
 }
 
@@ -93,8 +120,16 @@ func (s *Search) Resume(c optimizer.Configuration) error {
 	if !s.history.Open(id) {
 		return fmt.Errorf("resume: configuration %v was asked or told before", c)
 	}
-	s.history.Ask(id)
+	s.hold(id)
 	return nil
+}
+
+// hold marks an asked configuration as pending.
+func (s *Search) hold(id int) {
+	if a, ok := s.strategy.(interface{ Asked(*optimizer.History, int) }); ok {
+		a.Asked(s.history, id)
+	}
+	s.history.Ask(id)
 }
 
 // History returns what was asked and told. The caller must not change it.

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"ridgepoint/optimizer/replay"
+	"ridgepoint/optimizer/strategy"
+	"ridgepoint/optimizer/transfer"
+)
+
+// benchOptimizerCmd runs search strategies against recorded tuning spaces.
+type benchOptimizerCmd struct {
+	Spaces      string   `required:"" type:"existingdir" placeholder:"DIR" help:"Folder of recorded spaces: our .jsonl(.gz), Kernel Tuner caches and T4 results (.json, .json.gz)."`
+	Strategy    []string `default:"portfolio" placeholder:"NAME" help:"Strategies, separated by commas (random, local, tpe, goptuna-tpe, gp, portfolio)."`
+	Seeds       int      `default:"30" help:"Runs of each strategy on each space."`
+	Budget      int      `default:"220" help:"Unique configurations a run may evaluate."`
+	Transfer    bool     `help:"Offer the other recordings of the same space as records."`
+	Adversarial string   `enum:",reversed,foreign" default:"" help:"Offer misleading records instead: reversed (fast and slow swapped) or foreign (another kernel's, by equal parameter names)."`
+	InFlight    int      `default:"1" help:"Evaluations at a time."`
+	Noise       bool     `help:"Add log-normal noise of the recorded spread (at most 5 %) and 1 % outliers of 1.5 times."`
+	Only        string   `placeholder:"TEXT" help:"Only the spaces whose name contains TEXT."`
+	Except      string   `placeholder:"TEXT" help:"Not the spaces whose name contains TEXT."`
+	CSV         string   `type:"path" placeholder:"FILE" help:"Write one line a run to FILE."`
+	SVG         string   `type:"path" placeholder:"FILE" help:"Draw the curves to FILE."`
+	JSON        bool     `help:"Print the summaries as JSON."`
+	Jobs        int      `short:"j" default:"0" help:"Runs at a time; 0: one for each processor."`
+}
+
+// Run prints how close each strategy came to the recorded optimum, over the evaluations.
+func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
+	if c.Seeds < 1 || c.Budget < 1 || c.InFlight < 1 {
+		return &exitError{exitUsage, fmt.Errorf("--seeds, --budget and --in-flight are at least 1")}
+	}
+	for _, name := range c.Strategy {
+		if !slices.Contains(strategy.Names(), name) {
+			return &exitError{exitUsage, fmt.Errorf("strategy %q is unknown: use %s", name, strings.Join(strategy.Names(), ", "))}
+		}
+	}
+	all, err := replay.LoadDir(c.Spaces)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	records := c.filter(all)
+	if len(records) == 0 {
+		return &exitError{exitUsage, fmt.Errorf("--only %q --except %q leaves none of the %d spaces in %s", c.Only, c.Except, len(all), c.Spaces)}
+	}
+	priors, err := c.priors(records, all)
+	if err != nil {
+		return err
+	}
+	plan := replay.Plan{
+		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, Parallel: c.Jobs,
+		Conditions: replay.Conditions{Budget: c.Budget, InFlight: c.InFlight, Noise: c.Noise, Now: time.Now},
+		New: func(r *replay.Record, name string, seed uint64) (replay.Searcher, error) {
+			return strategy.New(name, r.Space, strategy.Options{Seed: seed, Prior: priors[r.Name]})
+		},
+		Progress: progress(env.stderr),
+	}
+	if plan.Parallel <= 0 {
+		plan.Parallel = runtime.GOMAXPROCS(0)
+	}
+	cells, err := plan.Do(ctx)
+	if err != nil {
+		return err
+	}
+	return c.write(env, cells)
+}
+
+func (c benchOptimizerCmd) filter(all []*replay.Record) []*replay.Record {
+	var out []*replay.Record
+	for _, r := range all {
+		if strings.Contains(r.Name, c.Only) && (c.Except == "" || !strings.Contains(r.Name, c.Except)) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// priors returns what the other recordings say of each, by name; every recording in the folder may be a source.
+func (c benchOptimizerCmd) priors(records, all []*replay.Record) (map[string]*transfer.Prior, error) {
+	out := map[string]*transfer.Prior{}
+	if !c.Transfer && c.Adversarial == "" {
+		return out, nil
+	}
+	for _, r := range records {
+		p, err := replay.PriorFor(r, all, c.Adversarial)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			out[r.Name] = p
+		}
+	}
+	return out, nil
+}
+
+func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
+	if c.CSV != "" {
+		if err := toFile(c.CSV, func(w io.Writer) error { return replay.WriteCSV(w, cells) }); err != nil {
+			return err
+		}
+	}
+	if c.SVG != "" {
+		if err := toFile(c.SVG, func(w io.Writer) error { return replay.WriteSVG(w, cells, c.Budget) }); err != nil {
+			return err
+		}
+	}
+	sums := replay.Summarise(cells)
+	if !c.JSON {
+		return replay.WriteTable(env.stdout, sums)
+	}
+	e := json.NewEncoder(env.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Checkpoints []int            `json:"checkpoints"`
+		Summaries   []replay.Summary `json:"summaries"`
+	}{replay.Checkpoints, sums})
+}
+
+// toFile writes a whole file; a failed close is an error.
+func toFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}()
+	return write(f)
+}
+
+// progress prints a line whenever another tenth of the runs is done.
+func progress(w io.Writer) func(done, total int) {
+	last := 0
+	return func(done, total int) {
+		if tenth := 10 * done / total; tenth > last {
+			last = tenth
+			_, _ = fmt.Fprintf(w, "%d of %d runs\n", done, total) // progress only: a closed stderr must not end the benchmark
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// Package gp is Bayesian optimisation of one space with a Gaussian process: a Matérn-5/2 kernel with a length for each
+// column plus an additive term, fitted noise, the share of throughput lost as output, expected improvement weighted with the
+// probability of success, and proposals in flight taken into account. What it proposes is a function of its seed and the
+// history's log.
+package gp
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"ridgepoint/optimizer"
+)
+
+// Figures of the strategy. They come from a study over recorded spaces of five kernels on cards of three makers.
+const (
+	designSize       = 8
+	windowSize       = 5    // of the design's points, how many lie in the launch window
+	candidateMax     = 3000 // configurations among which a proposal is chosen
+	fitEvery         = 40   // successes up to which the kernel is fitted at each
+	fitGrowth        = 1.25 // from then on, a fit at each growth by this
+	fitEarly         = 20   // iterations of the fits up to fitEvery
+	fitLater         = 8    // and of the later ones
+	fitMost          = 250  // observations of a fit
+	activeMost       = 400  // observations of a posterior when its candidates are renewed
+	eliteCount       = 5    // best configurations whose neighbours are candidates
+	recordCandidates = 300  // candidates that the records hold best
+)
+
+// Options change the strategy, for ablations and for the portfolio.
+type Options struct {
+	Seed uint64
+}
+
+// Strategy is the optimizer of one space without records of it.
+type Strategy struct {
+	opt    Options
+	enc    *encoder
+	design []int
+	model  *model
+	gate   gate
+}
+
+// New returns the strategy.
+func New(o Options) *Strategy {
+	return &Strategy{opt: o, model: newModel(o, 1, nil), gate: gate{seed: o.Seed}}
+}
+
+// Propose returns the open configuration of the highest expected improvement.
+func (s *Strategy) Propose(_ context.Context, h *optimizer.History) (int, error) {
+	if h.Remaining() <= 0 {
+		return 0, optimizer.ErrExhausted
+	}
+	s.begin(h)
+	if len(h.Trials)+len(h.Pending()) < designSize || h.OK < 2 {
+		return next(h, s.design, s.opt.Seed)
+	}
+	s.model.prepare(h, s.enc)
+	return s.best(h)
+}
+
+func (s *Strategy) begin(h *optimizer.History) {
+	if s.enc == nil {
+		s.enc = newEncoder(h.Pool)
+		s.design = startDesign(h.Pool, s.opt.Seed)
+	}
+}
+
+// best returns the candidate with the highest expected improvement times its probability of success.
+func (s *Strategy) best(h *optimizer.History) (int, error) {
+	s.gate.learn(h)
+	scores := s.model.score(h, s.enc, s.model.incumbent(), s.gate.forest != nil)
+	best, id := math.Inf(-1), -1
+	for i, v := range scores {
+		if math.IsInf(v, -1) {
+			continue
+		}
+		if v += s.gate.logSuccess(h, s.model.post.ids[i]); v > best {
+			best, id = v, s.model.post.ids[i]
+		}
+	}
+	if id < 0 {
+		return next(h, nil, s.opt.Seed)
+	}
+	return id, nil
+}
+
+// next returns the first open point of a list, or a random one.
+func next(h *optimizer.History, list []int, seed uint64) (int, error) {
+	for _, id := range list {
+		if h.Open(id) {
+			return id, nil
+		}
+	}
+	id, ok := h.DrawOpen(rand.New(rand.NewPCG(seed, h.Sequence())))
+	if !ok {
+		return 0, optimizer.ErrExhausted
+	}
+	return id, nil
+}
+
+// gate is the model of which configurations run at all. It says nothing until a failure was seen.
+type gate struct {
+	seed   uint64
+	forest *forest
+	failed int
+	told   int
+	cache  map[int]float64 // by configuration, of the present forest
+}
+
+// learn grows the forest anew when a failure arrived and the history has grown by a twentieth.
+func (g *gate) learn(h *optimizer.History) {
+	failed := len(h.Trials) - h.OK
+	if failed == g.failed || len(h.Trials) < g.told+g.told/20 {
+		return
+	}
+	g.failed, g.told = failed, len(h.Trials)
+	rows := make([]optimizer.Row, len(h.Trials))
+	ok := make([]bool, len(h.Trials))
+	for i, t := range h.Trials {
+		rows[i], ok[i] = h.Pool.Row(t.ID), !t.Failed
+	}
+	g.forest = growForest(rows, ok, rand.New(rand.NewPCG(g.seed, uint64(len(h.Trials))<<32|2)))
+	g.cache = map[int]float64{}
+}
+
+// logSuccess returns ln of the probability that a configuration runs.
+func (g *gate) logSuccess(h *optimizer.History, id int) float64 {
+	if g.forest == nil {
+		return 0
+	}
+	v, ok := g.cache[id]
+	if !ok {
+		v = math.Log(math.Max(g.forest.success(h.Pool.Row(id)), 1e-9))
+		g.cache[id] = v
+	}
+	return v
+}

@@ -1,0 +1,224 @@
+package gp
+
+import (
+	"context"
+	"math"
+	"sort"
+
+	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/transfer"
+)
+
+// Figures of the strategy with records.
+const (
+	warmStart     = 3   // first proposals from the records alone
+	warmSpread    = 2   // then space-filling ones, which tell whether the records predict anything
+	gateFrom      = 5   // successes from which the records must correlate with what was seen
+	gateLeast     = 0.2 // Spearman's
+	coldFrom      = 5   // evaluations from which the cold model proposes every coldEvery-th
+	coldEvery     = 3
+	stuckAfter    = 8  // evaluations without a gain after which it proposes every second
+	gatedWarm     = 8  // under the gate every gatedWarm-th proposal still follows the records
+	middleFrom    = 16 // from here on it has every second
+	lateFrom      = 32 // and from here on all but every lateWarm-th: the records gain early, what they hide is found late
+	lateWarm      = 4  // they hide is found late
+	pickLowest    = 400
+	pickEach      = 100
+	pickMeanWorth = 0.001
+)
+
+// Warm is the optimizer of a space of which records exist. A model of the difference between the records and what is seen
+// here proposes beside a cold model that knows nothing of them, so that no record can hold the search for good.
+type Warm struct {
+	opt    Options
+	prior  *transfer.Prior
+	cold   *Strategy
+	model  *model
+	picks  []int
+	spread []int
+}
+
+// NewWarm returns the strategy for a prior with at least one source.
+func NewWarm(o Options, prior *transfer.Prior) *Warm {
+	return &Warm{opt: o, prior: prior, cold: New(o), model: newModel(o, 3, prior)}
+}
+
+// Propose returns an open configuration: of the records' model or of the cold one, by how far the search is and how well the
+// records predict.
+func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
+	if h.Remaining() <= 0 {
+		return 0, optimizer.ErrExhausted
+	}
+	s.cold.begin(h)
+	if s.picks == nil {
+		s.picks = portfolioPicks(s.prior, warmStart)
+	}
+	turn := len(h.Trials) + len(h.Pending())
+	switch {
+	case turn < warmStart:
+		return next(h, s.picks, s.opt.Seed)
+	case turn < warmStart+warmSpread || h.OK < 2:
+		return next(h, s.cold.design, s.opt.Seed)
+	}
+	s.model.prepare(h, s.cold.enc)
+	if s.gated(h) {
+		if open := s.designLeft(h); open >= 0 {
+			return open, nil
+		}
+		if turn%gatedWarm != 0 {
+			return s.proposeCold(h)
+		}
+		return s.proposeWarm(h)
+	}
+	if s.coldTurn(h, turn) {
+		return s.proposeCold(h)
+	}
+	return s.proposeWarm(h)
+}
+
+// coldTurn reports whether the cold model has this proposal.
+func (s *Warm) coldTurn(h *optimizer.History, turn int) bool {
+	switch {
+	case turn >= lateFrom:
+		return turn%lateWarm != 0
+	case turn < coldFrom:
+		return false
+	case turn >= middleFrom || h.SinceGain() >= stuckAfter:
+		return turn%2 == 0
+	default:
+		return turn%coldEvery == 0
+	}
+}
+
+func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
+	if open := s.designLeft(h); open >= 0 {
+		return open, nil
+	}
+	s.cold.model.prepare(h, s.cold.enc)
+	return s.cold.best(h)
+}
+
+// proposeWarm weighs the expected improvement by the share of the sources in which the configuration ran.
+func (s *Warm) proposeWarm(h *optimizer.History) (int, error) {
+	s.cold.gate.learn(h)
+	scores := s.model.score(h, s.cold.enc, s.model.incumbent(), true)
+	best, id := math.Inf(-1), -1
+	for i, v := range scores {
+		if math.IsInf(v, -1) {
+			continue
+		}
+		c := s.model.post.ids[i]
+		v += s.cold.gate.logSuccess(h, c) + math.Log(float64(1+s.prior.Ran(c))/float64(1+s.prior.Len()))
+		if v > best {
+			best, id = v, c
+		}
+	}
+	if id < 0 {
+		return next(h, nil, s.opt.Seed)
+	}
+	return id, nil
+}
+
+// gated reports whether the records fail to predict what was seen: Spearman's correlation of the weighted records with ln t.
+func (s *Warm) gated(h *optimizer.History) bool {
+	if h.OK < gateFrom {
+		return false
+	}
+	logs := make([]float64, len(s.model.done))
+	for k, i := range s.model.done {
+		logs[k] = h.Trials[i].Log
+	}
+	return spearman(s.model.out.p, logs) < gateLeast
+}
+
+// designLeft returns the next open point of the cold design while fewer than the design's size were evaluated beyond the
+// start; -1 afterwards.
+func (s *Warm) designLeft(h *optimizer.History) int {
+	for _, id := range s.cold.design[:min(designSize, len(s.cold.design))] {
+		if h.Open(id) {
+			return id
+		}
+	}
+	return -1
+}
+
+// portfolioPicks chooses n configurations so that for each source one of them is good: greedily the one that lowers the sum
+// over sources of the smallest share of throughput lost.
+func portfolioPicks(p *transfer.Prior, n int) []int {
+	pool := p.Space().NewPool()
+	candidates := p.Candidates(pickLowest, pickEach)
+	if len(candidates) == 0 {
+		return []int{}
+	}
+	says := make([][]float64, len(candidates))
+	for i, id := range candidates {
+		says[i] = p.Relative(pool, id, nil)
+	}
+	least := make([]float64, p.Len())
+	for c := range least {
+		least[c] = 1
+	}
+	var out []int
+	for len(out) < min(n, len(candidates)) {
+		best, at := math.Inf(1), 0
+		for i, r := range says {
+			sum, mean := 0.0, 0.0
+			for c, v := range r {
+				sum += math.Min(least[c], 1-math.Exp(-v))
+				mean += v / float64(len(r))
+			}
+			if sum += pickMeanWorth * mean; sum < best && !contains(out, candidates[i]) {
+				best, at = sum, i
+			}
+		}
+		out = append(out, candidates[at])
+		for c, v := range says[at] {
+			least[c] = math.Min(least[c], 1-math.Exp(-v))
+		}
+	}
+	return out
+}
+
+func contains(ids []int, id int) bool {
+	for _, v := range ids {
+		if v == id {
+			return true
+		}
+	}
+	return false
+}
+
+// spearman is the rank correlation of two lists, ties sharing the middle of their ranks; 0 when one is constant.
+func spearman(a, b []float64) float64 {
+	x, y := ranks(a), ranks(b)
+	mid := float64(len(a)-1) / 2
+	var sxy, sxx, syy float64
+	for i := range x {
+		dx, dy := x[i]-mid, y[i]-mid
+		sxy, sxx, syy = sxy+dx*dy, sxx+dx*dx, syy+dy*dy
+	}
+	if sxx == 0 || syy == 0 {
+		return 0
+	}
+	return sxy / math.Sqrt(sxx*syy)
+}
+
+func ranks(x []float64) []float64 {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return x[order[a]] < x[order[b]] })
+	out := make([]float64, len(x))
+	for from := 0; from < len(order); {
+		to := from
+		for to < len(order) && x[order[to]] == x[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			out[i] = float64(from+to-1) / 2
+		}
+		from = to
+	}
+	return out
+}

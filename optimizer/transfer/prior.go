@@ -1,0 +1,207 @@
+// Package transfer turns what was measured elsewhere (another device, size set, arch or campaign) into a prior over the
+// configurations of a space. It holds the records; the model that reads them decides how far each is to be trusted.
+package transfer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sort"
+
+	"ridgepoint/optimizer"
+)
+
+// Figures of the prior: how much slower than where others saw it a configuration counts that one source
+// did not see, and how slow one that none saw.
+const (
+	missingPenalty = 0.7
+	missingAll     = 2.0
+)
+
+// Prior is what each source says of a space's configurations. It is immutable and safe for concurrent use.
+type Prior struct {
+	space   *optimizer.Space
+	names   []string
+	byID    [][]float64          // by source, then id: of an enumerated space
+	byRow   []map[string]float64 // by source: of a sampled space
+	matched []int                // configurations of the space that each source measured
+	ran     []uint16             // by id: sources that measured the configuration; of an enumerated space
+}
+
+// New builds the prior of a space. Observations whose configuration the space does not have are left out; a source without a
+// single measured one in common is left out, and none left gives a nil Prior.
+func New(space *optimizer.Space, sources []optimizer.Source) (*Prior, error) {
+	p := &Prior{space: space}
+	pool := space.NewPool()
+	var logs []map[int]float64
+	for _, src := range sources {
+		values, err := relative(pool, src)
+		if err != nil {
+			return nil, fmt.Errorf("transfer source %s: %w", src.Name, err)
+		}
+		if len(values) > 0 {
+			logs, p.names, p.matched = append(logs, values), append(p.names, src.Name), append(p.matched, len(values))
+		}
+	}
+	if len(logs) == 0 {
+		return nil, nil
+	}
+	p.fill(pool, logs)
+	return p, nil
+}
+
+// relative returns ln(value/best) of each configuration that the source measured, by id.
+func relative(pool *optimizer.Pool, src optimizer.Source) (map[int]float64, error) {
+	out := map[int]float64{}
+	best := math.Inf(1)
+	for _, o := range src.Observations {
+		if o.Outcome != optimizer.OutcomeMeasured && o.Outcome != optimizer.OutcomeNoisy {
+			continue
+		}
+		if !(o.Value > 0) || math.IsInf(o.Value, 0) {
+			return nil, fmt.Errorf("value %g; want a positive finite number", o.Value)
+		}
+		row, err := pool.Space().Row(o.Configuration)
+		if err != nil {
+			continue // another size set or a newer file may allow other configurations
+		}
+		id, _ := pool.ID(row)
+		out[id] = math.Log(o.Value)
+		best = math.Min(best, out[id])
+	}
+	for id := range out {
+		out[id] -= best
+	}
+	return out, nil
+}
+
+// fill completes each source with what the others say.
+func (p *Prior) fill(pool *optimizer.Pool, logs []map[int]float64) {
+	n := pool.Len()
+	table := make([][]float64, len(logs))
+	for c := range table {
+		table[c] = make([]float64, n)
+	}
+	for id := range n {
+		sum, have := 0.0, 0
+		for _, l := range logs {
+			if v, ok := l[id]; ok {
+				sum += v
+				have++
+			}
+		}
+		missing := missingAll
+		if have > 0 {
+			missing = sum/float64(have) + missingPenalty
+		}
+		for c, l := range logs {
+			v, ok := l[id]
+			if !ok {
+				v = missing
+			}
+			table[c][id] = v
+		}
+	}
+	if p.space.Enumerated() {
+		p.byID, p.ran = table, make([]uint16, n)
+		for _, l := range logs {
+			for id := range l {
+				p.ran[id]++
+			}
+		}
+		return
+	}
+	p.byRow = make([]map[string]float64, len(logs))
+	for c := range logs {
+		p.byRow[c] = make(map[string]float64, n)
+		for id := range n {
+			p.byRow[c][key(pool.Row(id))] = table[c][id]
+		}
+	}
+}
+
+// Sources returns the names of the sources in use.
+func (p *Prior) Sources() []string { return p.names }
+
+// Len returns the number of sources.
+func (p *Prior) Len() int { return len(p.names) }
+
+// Space returns the space that the prior is about.
+func (p *Prior) Space() *optimizer.Space { return p.space }
+
+// Relative appends what each source says of a configuration, ln(value/the source's best), to dst.
+func (p *Prior) Relative(pool *optimizer.Pool, id int, dst []float64) []float64 {
+	for c := range p.names {
+		if p.byID != nil {
+			dst = append(dst, p.byID[c][id])
+			continue
+		}
+		v, ok := p.byRow[c][key(pool.Row(id))]
+		if !ok {
+			v = missingAll
+		}
+		dst = append(dst, v)
+	}
+	return dst
+}
+
+func key(row optimizer.Row) string {
+	b := make([]byte, 0, 2*len(row))
+	for _, k := range row {
+		b = binary.LittleEndian.AppendUint16(b, k)
+	}
+	return string(b)
+}
+
+// Lowest returns the n configurations (fewer when fewer are known) with the lowest weighted sum of what the sources say, lowest
+// first; ties in order of id. Of a sampled space it returns none: the prior has no ids there.
+func (p *Prior) Lowest(weights []float64, n int) []int {
+	if p.byID == nil {
+		return nil
+	}
+	sums := make([]float64, len(p.byID[0]))
+	for c, w := range weights {
+		for id, v := range p.byID[c] {
+			sums[id] += w * v
+		}
+	}
+	ids := make([]int, len(sums))
+	for i := range ids {
+		ids[i] = i
+	}
+	sort.SliceStable(ids, func(a, b int) bool { return sums[ids[a]] < sums[ids[b]] })
+	return ids[:min(n, len(ids))]
+}
+
+// Ran returns how many sources measured a configuration; of a sampled space, where ids mean nothing here, all of them.
+func (p *Prior) Ran(id int) int {
+	if p.ran == nil {
+		return p.Len()
+	}
+	return int(p.ran[id])
+}
+
+// Candidates returns the configurations with the lowest mean of what the sources say and the best of each source, without
+// repeats, in a fixed order.
+func (p *Prior) Candidates(lowest, each int) []int {
+	equal := make([]float64, p.Len())
+	for c := range equal {
+		equal[c] = 1 / float64(p.Len())
+	}
+	out := p.Lowest(equal, lowest)
+	seen := make(map[int]bool, len(out))
+	for _, id := range out {
+		seen[id] = true
+	}
+	for c := range equal {
+		one := make([]float64, p.Len())
+		one[c] = 1
+		for _, id := range p.Lowest(one, each) {
+			if !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
