@@ -32,6 +32,7 @@ const (
 type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
 	Dev     devCmd     `cmd:"" help:"Tools for trying Ridgepoint out."`
+	Bench   benchCmd   `cmd:"" help:"Measure parts of Ridgepoint."`
 	Version versionCmd `cmd:"" help:"Print the version of this binary and how it was built."`
 }
 
