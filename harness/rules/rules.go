@@ -202,3 +202,21 @@ func (c *checker) names(name string) bool {
 	}
 	return false
 }
+
+// Findings is Check for a judge: the reason of the first violation that refuses the candidate, "" when none does, and all
+// violations as diagnoses, that one first.
+func Findings(t *harness.Task, c *harness.Candidate) (reason string, findings []harness.Diagnosis) {
+	list := Check(t, c.Structure)
+	for _, refuse := range []bool{true, false} {
+		for _, v := range list {
+			if v.Refuse != refuse {
+				continue
+			}
+			if refuse && reason == "" {
+				reason = v.String()
+			}
+			findings = append(findings, harness.Diagnosis{Code: v.Rule, Problem: v.Reason, Direction: v.Remedy, Evidence: fmt.Sprintf("line %d", v.Line)})
+		}
+	}
+	return reason, findings
+}
