@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"io/fs"
 	"maps"
@@ -73,7 +74,7 @@ func (r *Reference) key(size harness.Size, in Inputs) (string, error) {
 	if in.Key == "" {
 		for _, name := range slices.Sorted(maps.Keys(in.Values)) {
 			fmt.Fprintf(h, "\x00%s\x00", name)
-			h.Write(floatBytes(in.Values[name]))
+			hashFloats(h, in.Values[name])
 		}
 		for _, name := range slices.Sorted(maps.Keys(in.Raw)) {
 			fmt.Fprintf(h, "\x01%s\x00", name)
@@ -81,6 +82,19 @@ func (r *Reference) key(size harness.Size, in Inputs) (string, error) {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// hashFloats hashes values through a small buffer: inputs can be gigabytes.
+func hashFloats(h hash.Hash, v []float64) {
+	var buf [8 << 10]byte
+	for len(v) > 0 {
+		n := min(len(v), len(buf)/8)
+		for i, x := range v[:n] {
+			binary.LittleEndian.PutUint64(buf[8*i:], math.Float64bits(x))
+		}
+		h.Write(buf[:8*n])
+		v = v[n:]
+	}
 }
 
 func floatBytes(v []float64) []byte {
@@ -169,13 +183,22 @@ func encodeEntry(out Outputs) []byte {
 	return binary.LittleEndian.AppendUint32(b.Bytes(), crc32.Checksum(b.Bytes(), castagnoli))
 }
 
+// quick reports whether outputs took less time to compute than they would take to read back.
+func quick(out Outputs, took time.Duration) bool {
+	size := 0
+	for _, v := range out {
+		size += 8 * len(v)
+	}
+	return took.Seconds() < float64(size)/readBytesPerSecond
+}
+
 // put keeps outputs that took longer to compute than they take to read back.
 func (c *Cache) put(key string, out Outputs, took time.Duration) {
 	size := int64(0)
 	for _, v := range out {
 		size += 8 * int64(len(v))
 	}
-	if took.Seconds() < float64(size)/readBytesPerSecond || size > c.maxBytes/4 {
+	if quick(out, took) || size > c.maxBytes/4 {
 		return
 	}
 	tmp, err := os.CreateTemp(c.dir, "writing-*")
