@@ -41,13 +41,13 @@ type Device struct {
 	ProbeFunc func(ctx context.Context) error
 }
 
-// Handler owns one device. Its methods may be called concurrently; measurements take turns.
+// Handler owns one device. Its methods may be called concurrently; measurements take turns, in the order in which they asked.
 type Handler struct {
 	device Device
 	host   string
 	worker string
 
-	busy sync.Mutex // held while the device is
+	turn chan struct{} // holds one: somebody has the device
 
 	mu          sync.Mutex
 	quarantined error
@@ -67,7 +67,7 @@ type Stats struct {
 
 // New returns the handler of a device. Worker names the process in outcomes: host/pid.
 func New(d Device, host, worker string) *Handler {
-	return &Handler{device: d, host: host, worker: worker, changed: make(chan struct{}), stats: Stats{Faults: map[string]int64{}}}
+	return &Handler{device: d, host: host, worker: worker, turn: make(chan struct{}, 1), changed: make(chan struct{}), stats: Stats{Faults: map[string]int64{}}}
 }
 
 // Device returns the device.
@@ -76,23 +76,39 @@ func (h *Handler) Device() Device { return h.device }
 // Name returns "host/device", the device's name in outcomes and in Job.Avoid.
 func (h *Handler) Name() string { return h.host + "/" + h.device.ID }
 
-// Measure verifies and measures a built candidate. Fetch brings the artifact's bytes when this host lacks them. An error is
-// broken infrastructure; a bad kernel is an outcome.
-func (h *Handler) Measure(ctx context.Context, task string, j *scheduler.Job, b *harness.Build, fetch func(context.Context) ([]byte, error)) (*scheduler.Outcome, error) {
-	if h.device.Builds != nil && b.Artifact != "" && !h.device.Builds.Has(b) {
-		data, err := fetch(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := h.device.Builds.Import(b, data); err != nil {
-			return nil, fmt.Errorf("import build %.12s: %w", b.Key, err)
-		}
+// Ready makes a build present on this host; fetch brings its bytes when it is not. It may run while the device is busy.
+func (h *Handler) Ready(ctx context.Context, b *harness.Build, fetch func(context.Context) ([]byte, error)) error {
+	if h.device.Builds == nil || b.Artifact == "" || h.device.Builds.Has(b) {
+		return nil
 	}
-	h.busy.Lock()
-	defer h.busy.Unlock()
+	data, err := fetch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.device.Builds.Import(b, data); err != nil {
+		return fmt.Errorf("import build %.12s: %w", b.Key, err)
+	}
+	return nil
+}
+
+// Turn waits for the device. Give must be called once with what it returned; a quarantined device gives no turns.
+func (h *Handler) Turn(ctx context.Context) (give func(), err error) {
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	give = func() { <-h.turn }
 	if err := h.Quarantined(); err != nil {
+		give()
 		return nil, err
 	}
+	return give, nil
+}
+
+// Measure verifies and measures a built candidate; the caller has the device's turn. An error is broken infrastructure; a bad
+// kernel is an outcome.
+func (h *Handler) Measure(ctx context.Context, task string, j *scheduler.Job, b *harness.Build) (*scheduler.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -177,7 +177,11 @@ func TestDeviceTakesTurns(t *testing.T) {
 	for i := range int64(20) {
 		j := testJob("c1", "s1", i, 1, 5)
 		go func() { // ends with its measurement; all are received below
-			_, err := handler.Measure(t.Context(), "", j, &harness.Build{Key: "key-5"}, nil)
+			give, err := handler.Turn(t.Context())
+			if err == nil {
+				_, err = handler.Measure(t.Context(), "", j, &harness.Build{Key: "key-5"})
+				give()
+			}
 			errs <- err
 		}()
 	}

@@ -13,10 +13,10 @@ import (
 	"ridgepoint/workers/fleet"
 )
 
-// The reaper brings back the tasks of dead workers. A task that asynq lists as active is orphaned when for orphanAfter (1) no
-// live member of the fleet claims it, and (2) its lease did not move: asynq's servers extend leases every 5 s. Both signs are
-// changes seen here, by this process's own clock; no host's idea of the time is compared with another's. With beats that
-// live for 5 s, a killed worker's task is back after 8 to 10 s.
+// The reaper brings back the tasks of dead workers. A task that asynq lists as active is orphaned when its lease did not move
+// for orphanAfter (asynq's servers extend leases every 5 s) and no live member of the fleet claims it in its beat. Both signs
+// are changes seen here, by this process's own clock; no host's idea of the time is compared with another's. A killed
+// worker's task is back after 8 to 10 s.
 const (
 	reapEvery   = time.Second
 	orphanAfter = 8 * time.Second
@@ -59,7 +59,7 @@ type orphan struct {
 
 type reaper struct {
 	node *Node
-	seen map[orphan]time.Time // since when it looks orphaned
+	seen map[orphan]time.Time // since when its lease stands still
 }
 
 func newReaper(n *Node) *reaper { return &reaper{node: n, seen: map[orphan]time.Time{}} }
@@ -101,15 +101,12 @@ func (r *reaper) look(ctx context.Context) error {
 	now := time.Now()
 	still := map[orphan]time.Time{}
 	for _, o := range active {
-		if claimed[o.id] {
-			continue
-		}
 		since, ok := r.seen[o]
 		if !ok {
 			since = now
 		}
 		still[o] = since
-		if now.Sub(since) < orphanAfter {
+		if now.Sub(since) < orphanAfter || claimed[o.id] {
 			continue
 		}
 		if err := r.reap(ctx, o); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"ridgepoint/harness"
@@ -92,12 +93,18 @@ func (w *worker) compile(ctx context.Context, payload []byte, at workers.Place, 
 	case <-ctx.Done():
 		return errStopping
 	}
+	if w.turns.enter(ctx, compiling) != nil {
+		return errStopping
+	}
+	leave := sync.OnceFunc(func() { w.turns.leave(compiling) })
+	defer leave()
 	work, lease, cancel, done, err := w.permit(ctx, ClassCompile, at)
 	if err != nil || done {
 		return w.infra(ctx, h, e, tries, err)
 	}
 	defer cancel()
 	built, err := w.build(work, e)
+	leave()
 	if err == nil && !lease.Valid() {
 		err = w.fenced(ClassCompile, lease)
 	}
@@ -149,7 +156,8 @@ func (w *worker) refused(e *workers.Evaluation, built *compile.Built) *workers.R
 	return &workers.Result{Outcome: scheduler.Outcome{Key: e.Key, Final: scheduler.Final(report.Fault, e.Strikes), Report: report, Worker: w.name}}
 }
 
-// measure is the second hop: verify and measure on a device, spool, deliver.
+// measure is the second hop: verify and measure on a device, spool, deliver. What can be made ready is made ready before the
+// device's turn comes, and the turn ends before the outcome is on its way.
 func (w *worker) measure(ctx context.Context, h *gpu.Handler, payload []byte, at workers.Place, tries int) error {
 	head, e, done, err := w.open(payload, at)
 	if err != nil || done {
@@ -158,13 +166,23 @@ func (w *worker) measure(ctx context.Context, h *gpu.Handler, payload []byte, at
 	if w.belongsElsewhere(ctx, h, e) {
 		return errElsewhere
 	}
+	job, err := w.prepare(ctx, h, e)
+	if err != nil {
+		return w.infra(ctx, head, e, tries, err)
+	}
+	give, err := w.turn(ctx, h)
+	if err != nil {
+		return w.infra(ctx, head, e, tries, err)
+	}
 	wait := w.node.waited(head, w.node.log)
 	work, lease, cancel, done, err := w.permit(ctx, ClassGPU, at)
 	if err != nil || done {
+		give()
 		return w.infra(ctx, head, e, tries, err)
 	}
 	defer cancel()
-	outcome, err := w.judge(work, h, e, at.TaskID)
+	outcome, err := h.Measure(work, at.TaskID, job, e.Build)
+	give()
 	if err == nil && !lease.Valid() {
 		err = w.fenced(ClassGPU, lease)
 	}
@@ -184,7 +202,8 @@ func (w *worker) measure(ctx context.Context, h *gpu.Handler, payload []byte, at
 	return nil
 }
 
-func (w *worker) judge(ctx context.Context, h *gpu.Handler, e *workers.Evaluation, id string) (*scheduler.Outcome, error) {
+// prepare unpacks a job and makes its build present.
+func (w *worker) prepare(ctx context.Context, h *gpu.Handler, e *workers.Evaluation) (*scheduler.Job, error) {
 	if e.Build == nil {
 		return nil, &workers.Refusal{Reason: workers.ReasonMalformed, Detail: "a gpu payload without a build"}
 	}
@@ -192,7 +211,23 @@ func (w *worker) judge(ctx context.Context, h *gpu.Handler, e *workers.Evaluatio
 	if err != nil {
 		return nil, err
 	}
-	return h.Measure(ctx, id, job, e.Build, func(ctx context.Context) ([]byte, error) { return w.node.fetch(ctx, e.Build.Artifact) })
+	return job, h.Ready(ctx, e.Build, func(ctx context.Context) ([]byte, error) { return w.node.fetch(ctx, e.Build.Artifact) })
+}
+
+// turn waits for the device, and where compiling and timing alternate, for timing's turn.
+func (w *worker) turn(ctx context.Context, h *gpu.Handler) (give func(), err error) {
+	giveDevice, err := h.Turn(ctx)
+	if err != nil {
+		if context.Cause(ctx) != nil {
+			err = errStopping
+		}
+		return nil, err
+	}
+	if err := w.turns.enter(ctx, timing); err != nil {
+		giveDevice()
+		return nil, errStopping
+	}
+	return func() { w.turns.leave(timing); giveDevice() }, nil
 }
 
 // belongsElsewhere reports whether this device is one to avoid and another live one serves the queue.
