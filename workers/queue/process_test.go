@@ -37,6 +37,7 @@ type role struct {
 	Slots     int
 	CompileMS int
 	MeasureMS int
+	Campaign  bool // workers judge the scripted campaign's candidates, not testJob's
 	Trials    int
 	Key       string
 }
@@ -79,6 +80,8 @@ func (r role) run(ctx context.Context) error {
 	switch r.Kind {
 	case "compile", "gpu":
 		err = r.work(ctx, n)
+	case "scheduler":
+		err = r.schedule(ctx, n, log)
 	default:
 		err = fmt.Errorf("role %q", r.Kind)
 	}
@@ -111,12 +114,17 @@ func (r role) work(ctx context.Context, n *Node) error {
 	}
 	h.onStart, h.onMeasure = note("start"), note("end")
 	cfg := WorkerConfig{Spool: s, Grace: time.Second}
+	var judge harness.Harness = h
+	target, arch := harness.TargetCUDA, "sm_90"
+	if r.Campaign {
+		judge, target, arch = r.campaignHarness(), harness.TargetCPU, "x86-64"
+	}
 	if r.Kind == "compile" {
-		cfg.Compile, cfg.CompileSlots, cfg.Targets = &compile.Handler{Harness: h}, r.Slots, []harness.Target{harness.TargetCUDA}
+		cfg.Compile, cfg.CompileSlots, cfg.Targets = &compile.Handler{Harness: judge}, r.Slots, []harness.Target{target}
 	}
 	if r.Kind == "gpu" {
 		for i := range r.Slots {
-			cfg.Devices = append(cfg.Devices, gpu.Device{ID: fmt.Sprintf("gpu%d", i), Arch: "sm_90", Target: harness.TargetCUDA, Harness: h})
+			cfg.Devices = append(cfg.Devices, gpu.Device{ID: fmt.Sprintf("gpu%d", i), Arch: arch, Target: target, Harness: judge})
 		}
 	}
 	return errors.Join(n.Worker(ctx, cfg), s.Close())
