@@ -123,7 +123,8 @@ type Lease struct {
 	member string // "" for a free pass
 	Fence  int64  // 0 for a free pass
 
-	cancel context.CancelCauseFunc
+	cancel   context.CancelCauseFunc
+	finished atomic.Bool
 
 	mu      sync.Mutex
 	renewed time.Time // monotonic: when the last renewal that succeeded was sent
@@ -201,8 +202,11 @@ func (l *Lease) Valid() bool {
 }
 
 // Finish gives the permit back. With a positive doneFor it marks the task as done for so long, in the same message. It returns
-// ErrLost when the lease had run out: the result is void and nothing is marked. It must be called once, and outlives ctx's cancel.
+// ErrLost when the lease had run out: the result is void and nothing is marked. Only the first call does anything. It outlives ctx's cancel.
 func (l *Lease) Finish(ctx context.Context, doneFor time.Duration) error {
+	if l.finished.Swap(true) {
+		return nil
+	}
 	l.gate.drop(l)
 	if l.member == "" && (l.taskID == "" || doneFor <= 0) {
 		return nil

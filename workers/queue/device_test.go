@@ -68,23 +68,23 @@ func TestQuarantine(t *testing.T) {
 	h.measureTime, ill.measureTime = 20*time.Millisecond, 20*time.Millisecond
 	background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
 	dispatch(t, d, 13)
-	waitFor(t, 10*time.Second, "quarantined", func() bool { return shown(t, n, "gpu1").State == fleet.StateQuarantined })
+	waitFor(t, 30*time.Second, "quarantined", func() bool { return shown(t, n, "gpu1").State == fleet.StateQuarantined })
 	if got := shown(t, n, "gpu1").Reason; !strings.Contains(got, "probe kernel did not return") {
 		t.Errorf("reason %q; want the probe's", got)
 	}
-	book.await(t, 15*time.Second, func(final, _ int) bool { return final == 13 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 13 })
 	ill.infra.Store(nil)
 	broken.Store(true)
 	ill.onStart = nil
 	broken.Store(false)
-	waitFor(t, 12*time.Second, "back", func() bool { return shown(t, n, "gpu1").State == fleet.StateWorking })
+	waitFor(t, 30*time.Second, "back", func() bool { return shown(t, n, "gpu1").State == fleet.StateWorking })
 	before := ill.measured.Load()
 	for i := range int64(20) {
 		if err := d.Dispatch(t.Context(), testJob("c1", "s1", 100+i, 1, 100+i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	book.await(t, 15*time.Second, func(final, _ int) bool { return final == 33 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 33 })
 	if ill.measured.Load() == before {
 		t.Error("the device that came back measured nothing")
 	}
@@ -94,7 +94,7 @@ func TestQuarantine(t *testing.T) {
 func TestAvoid(t *testing.T) {
 	t.Parallel()
 	n, book, d := fleetOf(t, Config{Redis: Embedded}, Options{}, newScripted(), "gpu0", "gpu1")
-	waitFor(t, 10*time.Second, "both devices known", func() bool { c, err := d.Capacity(t.Context()); return err == nil && c == 2 })
+	waitFor(t, 30*time.Second, "both devices known", func() bool { c, err := d.Capacity(t.Context()); return err == nil && c == 2 })
 	send := func(trial int64, avoid ...string) {
 		j := testJob("c1", "s1", trial, 2, trial)
 		j.Strikes, j.Avoid = 1, avoid
@@ -106,7 +106,7 @@ func TestAvoid(t *testing.T) {
 		send(i, "host1/gpu0")
 	}
 	send(50, "host1/gpu0", "host1/gpu1")
-	book.await(t, 20*time.Second, func(final, _ int) bool { return final == 9 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 9 })
 	for i := range int64(8) {
 		if got := book.final[i].Device; got != "host1/gpu1" {
 			t.Errorf("trial %d was measured on %s; it was to avoid host1/gpu0", i, got)
@@ -123,7 +123,7 @@ func TestInfraIsReported(t *testing.T) {
 	h.infra.Store(&fault)
 	_, book, d := fleetOf(t, Config{Redis: Embedded}, Options{}, h, "gpu0")
 	dispatch(t, d, 1)
-	book.await(t, 15*time.Second, func(_, others int) bool { return others == 1 })
+	book.await(t, 30*time.Second, func(_, others int) bool { return others == 1 })
 	o := book.others[0]
 	if o.Final || o.Report.Fault != harness.FaultInfra || !strings.Contains(o.Report.Reason, "nvrtc library is gone") {
 		t.Errorf("outcome %+v %v %q; want infra, not final, with the reason", o.Key, o.Report.Fault, o.Report.Reason)
@@ -144,8 +144,8 @@ func TestDrain(t *testing.T) {
 	if err := n.Registry().Drain(t.Context(), "host1", true); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 10*time.Second, "drained", func() bool { return shown(t, n, "gpu0").State == fleet.StateDraining })
-	book.await(t, 10*time.Second, func(final, _ int) bool { return final == 1 })
+	waitFor(t, 30*time.Second, "drained", func() bool { return shown(t, n, "gpu0").State == fleet.StateDraining })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
 	timer := time.NewTimer(2 * time.Second)
 	<-timer.C
 	if final, _ := book.count(); final != 1 {
@@ -154,11 +154,11 @@ func TestDrain(t *testing.T) {
 	n2 := startNode(t, testConfig(t, srv.URL), Options{Host: "host2"})
 	other := workerConfig(t, newScripted(), 1, "gpu0")
 	background(t, func(ctx ctxt) error { return n2.Worker(ctx, other) })
-	book.await(t, 10*time.Second, func(final, _ int) bool { return final == 2 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 2 })
 	if err := n.Registry().Drain(t.Context(), "host1", false); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 10*time.Second, "working again", func() bool {
+	waitFor(t, 30*time.Second, "working again", func() bool {
 		members, _, err := n.Registry().List(t.Context(), 0)
 		return err == nil && slices.ContainsFunc(members, func(m fleet.Member) bool { return m.Host == "host1" && m.State == fleet.StateWorking })
 	})

@@ -45,7 +45,7 @@ func TestDeadWorkersCandidateRunsElsewhere(t *testing.T) {
 	var took []time.Duration
 	trial := int64(100)
 	for range rounds {
-		waitFor(t, 20*time.Second, "all workers idle in the fleet", func() bool {
+		waitFor(t, 30*time.Second, "all workers idle in the fleet", func() bool {
 			c, err := d.Capacity(t.Context())
 			return err == nil && c == len(fleet)
 		})
@@ -57,7 +57,7 @@ func TestDeadWorkersCandidateRunsElsewhere(t *testing.T) {
 			trial++
 		}
 		started := map[string]int64{}
-		waitFor(t, 20*time.Second, "every worker measuring", func() bool {
+		waitFor(t, 30*time.Second, "every worker measuring", func() bool {
 			for _, e := range journal(t, path) {
 				if e.what == "start" && e.x >= first {
 					started[e.host] = e.x
@@ -91,7 +91,7 @@ func TestDeadWorkersCandidateRunsElsewhere(t *testing.T) {
 			p.start()
 		}
 	}
-	book.await(t, 20*time.Second, func(final, _ int) bool { return final == rounds*len(fleet) })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == rounds*len(fleet) })
 	worst := slices.Max(took)
 	t.Logf("%d killed workers' candidates were running elsewhere after %v at worst, %v in the median", len(took), worst, took[len(took)/2])
 	if worst > 15*time.Second {

@@ -50,7 +50,7 @@ func TestRedisStopped(t *testing.T) {
 			n, book, d := fleetOf(t, testConfig(t, srv.URL), Options{Log: zerolog.New(log).Level(zerolog.InfoLevel)}, h, "gpu0", "gpu1")
 			const trials = 12
 			dispatch(t, d, trials)
-			book.await(t, 20*time.Second, func(final, _ int) bool { return final >= 2 })
+			book.await(t, 30*time.Second, func(final, _ int) bool { return final >= 2 })
 			timer := time.NewTimer(outage)
 			if way == "killed" {
 				pauseAOF(t)
@@ -63,7 +63,7 @@ func TestRedisStopped(t *testing.T) {
 				srv.Thaw()
 			}
 			book.await(t, 60*time.Second, func(final, _ int) bool { return final == trials })
-			waitFor(t, 20*time.Second, "up again", n.Up)
+			waitFor(t, 30*time.Second, "up again", n.Up)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			for x, times := range h.times {
@@ -100,10 +100,10 @@ func TestRedisLosesItsData(t *testing.T) {
 	n, book, d := fleetOf(t, testConfig(t, srv.URL), Options{Limits: map[string]int{"gpu": 1}}, h, "gpu0")
 	const trials = 12
 	dispatch(t, d, trials)
-	book.await(t, 20*time.Second, func(final, _ int) bool { return final >= 3 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final >= 3 })
 	srv.Kill()
 	srv.Restart()
-	waitFor(t, 20*time.Second, "told that the data is gone", func() bool { return n.metricsEpochs() == 1 })
+	waitFor(t, 30*time.Second, "told that the data is gone", func() bool { return n.metricsEpochs() == 1 })
 	var open []scheduler.TrialKey
 	book.mu.Lock()
 	for i := range int64(trials) {
@@ -157,14 +157,14 @@ func TestSpoolDelivers(t *testing.T) {
 	background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
 	d := n.Dispatcher(campaignOf("c1"))
 	dispatch(t, d, 5)
-	waitFor(t, 10*time.Second, "all spooled", func() bool { return wcfg.Spool.Len() == 5 })
+	waitFor(t, 30*time.Second, "all spooled", func() bool { return wcfg.Spool.Len() == 5 })
 	srv.Kill()
 	srv.Restart()
 	book := newLedger()
 	n2 := startNode(t, testConfig(t, srv.URL), Options{Host: "sched"})
 	background(t, func(ctx ctxt) error { return n2.Scheduler(ctx, "s1", book.deliver) })
-	book.await(t, 20*time.Second, func(final, _ int) bool { return final == 5 })
-	waitFor(t, 10*time.Second, "acknowledged", func() bool { return wcfg.Spool.Len() == 0 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 5 })
+	waitFor(t, 30*time.Second, "acknowledged", func() bool { return wcfg.Spool.Len() == 0 })
 	if h.measured.Load() != 5 {
 		t.Errorf("%d measurements of 5", h.measured.Load())
 	}
@@ -185,7 +185,7 @@ func TestBlobPublishedAgain(t *testing.T) {
 		}
 		wcfg := workerConfig(t, newScripted(), 1, "gpu0")
 		background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
-		book.await(t, 15*time.Second, func(final, _ int) bool { return final == 3 })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 3 })
 	})
 }
 
@@ -212,7 +212,7 @@ func TestStoppedWorkGoesBack(t *testing.T) {
 		}
 		second := workerConfig(t, newScripted(), 1, "gpu1")
 		background(t, func(ctx ctxt) error { return n.Worker(ctx, second) })
-		book.await(t, 10*time.Second, func(final, _ int) bool { return final == 1 })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
 		if device := book.final[0].Device; !slices.Contains([]string{"host1/gpu1"}, device) {
 			t.Errorf("measured on %s; want host1/gpu1", device)
 		}

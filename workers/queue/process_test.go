@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,6 +46,11 @@ type role struct {
 func TestMain(m *testing.M) {
 	text := os.Getenv(roleEnv)
 	if text == "" {
+		flag.Parse()
+		if err := flag.Set("test.parallel", "12"); err != nil { // these tests wait; they do not compute
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
 		os.Exit(m.Run())
 	}
 	var r role

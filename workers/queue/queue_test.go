@@ -98,9 +98,9 @@ func TestDispatchTwice(t *testing.T) {
 		h := newScripted()
 		wcfg := workerConfig(t, h, 1, "gpu0")
 		background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
-		book.await(t, 10*time.Second, func(final, _ int) bool { return final == 5 })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 5 })
 		dispatch(t, d, 5) // after the fact: found done
-		waitFor(t, 10*time.Second, "found done", func() bool { return n.repeated.Load() == 5 })
+		waitFor(t, 30*time.Second, "found done", func() bool { return n.repeated.Load() == 5 })
 		if got := h.measured.Load(); got != 5 {
 			t.Errorf("%d measurements of 5 trials", got)
 		}
@@ -130,8 +130,8 @@ func TestAcknowledged(t *testing.T) {
 		wcfg := workerConfig(t, newScripted(), 1, "gpu0")
 		background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
 		dispatch(t, n.Dispatcher(campaignOf("c1")), 5)
-		book.await(t, 15*time.Second, func(final, _ int) bool { return final == 5 })
-		waitFor(t, 10*time.Second, "acknowledged", func() bool { return wcfg.Spool.Len() == 0 })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 5 })
+		waitFor(t, 30*time.Second, "acknowledged", func() bool { return wcfg.Spool.Len() == 0 })
 	})
 }
 
@@ -145,7 +145,7 @@ func TestCapacity(t *testing.T) {
 	}
 	capacity := func(d *Dispatcher, want int) {
 		t.Helper()
-		waitFor(t, 10*time.Second, fmt.Sprintf("a capacity of %d", want), func() bool {
+		waitFor(t, 30*time.Second, fmt.Sprintf("a capacity of %d", want), func() bool {
 			got, err := d.Capacity(t.Context())
 			return err == nil && got == want
 		})
@@ -184,7 +184,7 @@ func TestPriority(t *testing.T) {
 		h.onMeasure = func(x int64) { order = append(order, x) } // one device: one at a time
 		wcfg := workerConfig(t, h, 1, "gpu0")
 		background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
-		book.await(t, 15*time.Second, func(final, _ int) bool { return final == 20 })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 20 })
 		firstLow := len(order)
 		for i, x := range order {
 			if x < 20 {

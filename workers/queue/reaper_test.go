@@ -103,7 +103,7 @@ func TestReaper(t *testing.T) {
 			t.Fatalf("after %d dead workers: state %s; want it parked", killerLimit, state())
 		}
 		background(t, func(ctx context.Context) error { return n.Scheduler(ctx, "s1", book.deliver) })
-		book.await(t, 10*time.Second, func(final, _ int) bool { return final == 1 })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
 		o := book.final[0]
 		if o.Report.Fault != harness.FaultCrash || !strings.Contains(o.Report.Reason, "3 worker processes died") || o.Report.CandidateID == "" {
 			t.Errorf("outcome %v %q; want a crash that says how it came", o.Report.Fault, o.Report.Reason)
@@ -131,7 +131,7 @@ func TestSkewedClockHarmless(t *testing.T) {
 	n2 := startNode(t, testConfig(t, srv.URL), Options{Host: "host2"})
 	wcfg := workerConfig(t, h, 1, "gpu0")
 	background(t, func(ctx context.Context) error { return n2.Worker(ctx, wcfg) })
-	book.await(t, 15*time.Second, func(final, _ int) bool { return final == 1 })
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
 	retried, err := n.client.ZCard(t.Context(), "asynq:{gpu:sm_90}:retry").Result()
 	if err != nil || retried != 0 || h.measured.Load() != 1 {
 		t.Errorf("%d retries, %d measurements (%v); want none and 1", retried, h.measured.Load(), err)
@@ -201,16 +201,19 @@ func TestPanicIsParked(t *testing.T) {
 			panic("as scripted")
 		}
 	}
-	n, book, d := fleetOf(t, Config{Redis: Embedded}, Options{}, h, "gpu0")
+	n, book, d := fleetOf(t, Config{Redis: Embedded}, Options{Limits: map[string]int{"gpu": 1}}, h, "gpu0")
 	dispatch(t, d, 6)
-	book.await(t, 10*time.Second, func(final, _ int) bool { return final == 5 })
-	waitFor(t, 5*time.Second, "refused", func() bool { return n.refused.Load() == 1 })
-	missing, err := d.Missing(t.Context(), mustKeys(3))
-	if err != nil || len(missing) != 1 {
-		t.Errorf("a parked attempt is not told missing: %v %v", missing, err)
-	}
+	book.await(t, 30*time.Second, func(final, _ int) bool { return final == 5 })
+	waitFor(t, 30*time.Second, "refused", func() bool { return n.refused.Load() == 1 })
+	waitFor(t, 30*time.Second, "told missing", func() bool {
+		missing, err := d.Missing(t.Context(), mustKeys(3))
+		return err == nil && len(missing) == 1
+	})
 	info, err := n.inspector().GetTaskInfo("gpu:sm_90", workers.TaskID(mustKeys(3)[0], workers.KindGPU))
 	if err != nil || !strings.Contains(info.LastErr, "as scripted") {
-		t.Errorf("parked with %+v %v; want its reason", info, err)
+		t.Errorf("parked with %q %v; want its reason", info.LastErr, err)
+	}
+	if n.gate.Held() != 0 {
+		t.Error("a panic left its permit held")
 	}
 }

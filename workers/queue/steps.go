@@ -52,7 +52,11 @@ func (w *worker) permit(ctx context.Context, class string, at workers.Place) (wo
 	if err != nil {
 		return nil, nil, nil, false, err
 	}
-	work, cancel = context.WithTimeoutCause(work, w.cfg.JobLimit, fmt.Errorf("step took longer than %v", w.cfg.JobLimit))
+	work, stop := context.WithTimeoutCause(work, w.cfg.JobLimit, fmt.Errorf("step took longer than %v", w.cfg.JobLimit))
+	cancel = func() {
+		stop()
+		_ = lease.Finish(ctx, 0) // finished already, unless the harness panicked
+	}
 	return work, lease, cancel, false, nil
 }
 
@@ -93,18 +97,12 @@ func (w *worker) compile(ctx context.Context, payload []byte, at workers.Place, 
 	case <-ctx.Done():
 		return errStopping
 	}
-	if w.turns.enter(ctx, compiling) != nil {
-		return errStopping
-	}
-	leave := sync.OnceFunc(func() { w.turns.leave(compiling) })
-	defer leave()
 	work, lease, cancel, done, err := w.permit(ctx, ClassCompile, at)
 	if err != nil || done {
 		return w.infra(ctx, h, e, tries, err)
 	}
 	defer cancel()
 	built, err := w.build(work, e)
-	leave()
 	if err == nil && !lease.Valid() {
 		err = w.fenced(ClassCompile, lease)
 	}
@@ -170,14 +168,15 @@ func (w *worker) measure(ctx context.Context, h *gpu.Handler, payload []byte, at
 	if err != nil {
 		return w.infra(ctx, head, e, tries, err)
 	}
-	give, err := w.turn(ctx, h)
+	give, err := h.Turn(ctx)
 	if err != nil {
 		return w.infra(ctx, head, e, tries, err)
 	}
+	give = sync.OnceFunc(give)
+	defer give() // also when the harness panics
 	wait := w.node.waited(head, w.node.log)
 	work, lease, cancel, done, err := w.permit(ctx, ClassGPU, at)
 	if err != nil || done {
-		give()
 		return w.infra(ctx, head, e, tries, err)
 	}
 	defer cancel()
@@ -212,22 +211,6 @@ func (w *worker) prepare(ctx context.Context, h *gpu.Handler, e *workers.Evaluat
 		return nil, err
 	}
 	return job, h.Ready(ctx, e.Build, func(ctx context.Context) ([]byte, error) { return w.node.fetch(ctx, e.Build.Artifact) })
-}
-
-// turn waits for the device, and where compiling and timing alternate, for timing's turn.
-func (w *worker) turn(ctx context.Context, h *gpu.Handler) (give func(), err error) {
-	giveDevice, err := h.Turn(ctx)
-	if err != nil {
-		if context.Cause(ctx) != nil {
-			err = errStopping
-		}
-		return nil, err
-	}
-	if err := w.turns.enter(ctx, timing); err != nil {
-		giveDevice()
-		return nil, errStopping
-	}
-	return func() { w.turns.leave(timing); giveDevice() }, nil
 }
 
 // belongsElsewhere reports whether this device is one to avoid and another live one serves the queue.

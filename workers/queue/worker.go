@@ -35,8 +35,6 @@ type WorkerConfig struct {
 	Grace time.Duration
 	// JobLimit bounds one step's own work, waiting for permits aside; 0: 30 minutes.
 	JobLimit time.Duration
-	// Alternating keeps compiling and timing apart: on a cpu target with few cores, a compiler beside a measurement spoils it.
-	Alternating bool
 	// Prefetch lets each device take its next task while it measures, so that it never waits for Redis. It suits a lone device;
 	// where several share a queue, one could take a task that another is free for.
 	Prefetch bool
@@ -69,7 +67,6 @@ type worker struct {
 	compiled meter
 	measured map[string]*meter // by device
 	slots    chan struct{}     // compile slots, shared by the targets' servers
-	turns    *turns            // nil unless Alternating
 
 	mu       sync.Mutex
 	nCompile int64
@@ -88,9 +85,6 @@ func (n *Node) Worker(ctx context.Context, cfg WorkerConfig) error {
 	w := &worker{node: n, cfg: cfg, name: processName(n.host), hand: newInHand(), measured: map[string]*meter{},
 		slots: make(chan struct{}, max(1, cfg.CompileSlots)), faults: map[string]int64{}}
 	w.courier = newCourier(n, cfg.Spool)
-	if cfg.Alternating {
-		w.turns = newTurns(max(2, 2*cfg.CompileSlots))
-	}
 	for _, d := range cfg.Devices {
 		w.handlers = append(w.handlers, gpu.New(d, n.host, w.name))
 		w.measured[d.ID] = &meter{}
