@@ -31,6 +31,7 @@ const (
 // cli is the command line; each subcommand has its own file.
 type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
+	Eval    evalCmd    `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
 	Dev     devCmd     `cmd:"" help:"Tools for trying Ridgepoint out."`
 	Bench   benchCmd   `cmd:"" help:"Measure parts of Ridgepoint."`
 	Version versionCmd `cmd:"" help:"Print the version of this binary and how it was built."`

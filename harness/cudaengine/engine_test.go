@@ -104,7 +104,7 @@ func candidate(t *testing.T, tk *harness.Task, source string) *harness.Candidate
 }
 
 // addition is the oracle of vadd.
-func addition(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64) (map[string][]float64, error) {
+func addition(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
 	out := make([]float64, len(in["a"]))
 	for i := range out {
 		out[i] = in["a"][i] + in["b"][i]

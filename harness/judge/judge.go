@@ -14,6 +14,8 @@ import (
 
 	"ridgepoint/harness"
 	"ridgepoint/harness/measure"
+	"ridgepoint/harness/reference"
+	"ridgepoint/harness/rules"
 	"ridgepoint/harness/toolchain"
 	"ridgepoint/harness/verify"
 )
@@ -26,9 +28,10 @@ type Config struct {
 	Cores    []int  // given to candidates of the cpu target; nil: all that this process may use
 	// ReducedSandbox is the person's `sandbox: reduced`: sources that are not shipped run without the full sandbox.
 	ReducedSandbox bool
-	OracleFunc     verify.OracleFunc // expected values, in float64
-	// RulesFunc applies the task's rules before anything is compiled; nil: there are none. A non-empty reason refuses.
-	RulesFunc   func(t *harness.Task, c *harness.Candidate) (reason string, findings []harness.Diagnosis)
+	// OracleFunc computes expected values, in float64; nil: the tasks' own references, cached under CacheDir.
+	OracleFunc verify.OracleFunc
+	// RulesFunc finds what a source may not contain, before anything is compiled; nil: rules.Check.
+	RulesFunc   func(t *harness.Task, s *harness.Structure) []rules.Violation
 	PoolBytes   int64         // of input sets and expected values kept in memory; 0: an eighth of this machine's memory, 4 GiB at most
 	LaunchLimit time.Duration // of one launch; 0: by its work
 	Version     string        // of this program, for reports
@@ -38,11 +41,8 @@ type Config struct {
 
 // Validate reports what is missing.
 func (c Config) Validate() error {
-	switch {
-	case c.CacheDir == "" || c.RunDir == "":
+	if c.CacheDir == "" || c.RunDir == "" {
 		return errors.New("judge: CacheDir and RunDir must both name a folder")
-	case c.OracleFunc == nil:
-		return errors.New("judge: OracleFunc is nil: nothing could be verified")
 	}
 	return nil
 }
@@ -90,6 +90,16 @@ func New(c Config) (*Judge, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.OracleFunc == nil {
+		expected, err := reference.NewCache(filepath.Join(c.CacheDir, "expected"), reference.DefaultCacheBytes)
+		if err != nil {
+			return nil, err
+		}
+		c.OracleFunc = Oracle(expected)
+	}
+	if c.RulesFunc == nil {
+		c.RulesFunc = rules.Check
+	}
 	if c.PoolBytes == 0 {
 		c.PoolBytes = poolBytes()
 	}
@@ -123,13 +133,13 @@ func (j *Judge) Import(b *harness.Build, artifact []byte) error { return j.cache
 // Compile applies the rules and builds the candidate, from the cache where it is there and the plan allows it.
 func (j *Judge) Compile(ctx context.Context, q *harness.Request) (*harness.Build, *harness.Report, error) {
 	r := NewReport(q)
-	if j.config.RulesFunc != nil {
-		reason, findings := j.config.RulesFunc(q.Task, q.Candidate)
-		r.Warnings = findings
-		if reason != "" {
-			r.Fault, r.Rules, r.Reason, r.Finished = harness.FaultRules, harness.StatusFail, reason, time.Now().UTC()
-			return nil, r, nil
-		}
+	violations := j.config.RulesFunc(q.Task, q.Candidate.Structure)
+	for _, v := range violations {
+		r.Detail = append(r.Detail, v.String())
+	}
+	if v, refused := rules.Refused(violations); refused {
+		r.Fault, r.Rules, r.Reason, r.Finished = harness.FaultRules, harness.StatusFail, v.String(), time.Now().UTC()
+		return nil, r, nil
 	}
 	r.Rules = harness.StatusPass
 	b, refusal, err := j.build(ctx, q.Candidate, q.Plan.FreshCache)
@@ -218,6 +228,9 @@ func (j *Judge) Benchmark(ctx context.Context, q *harness.Request, b *harness.Bu
 	}
 	if !b.Cached {
 		r.Split.Compile = b.TookSeconds
+	}
+	for _, v := range j.config.RulesFunc(q.Task, q.Candidate.Structure) {
+		r.Detail = append(r.Detail, v.String())
 	}
 	for _, d := range b.Diagnostics {
 		r.Detail = append(r.Detail, Line(d))

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,7 +8,7 @@ import (
 	"time"
 
 	"ridgepoint/harness"
-	"ridgepoint/harness/reference/torch"
+	"ridgepoint/harness/rules"
 	"ridgepoint/harness/runner"
 	"ridgepoint/harness/sandbox"
 	"ridgepoint/harness/task"
@@ -23,52 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// oracle evaluates a task's expression as it stands, without a cache.
-func oracle(ctx context.Context, t *harness.Task, size harness.Size, inputs map[string][]float64) (map[string][]float64, error) {
-	extents, err := task.Shapes(t, size)
-	if err != nil {
-		return nil, err
-	}
-	values := torch.Values{}
-	var names, outputs []string
-	for _, e := range extents {
-		if e.Role == harness.RoleOut {
-			outputs = append(outputs, e.Name)
-			continue
-		}
-		shape := make([]int, len(e.Shape))
-		for i, n := range e.Shape {
-			shape[i] = int(n)
-		}
-		array, err := torch.New(shape, inputs[e.Name])
-		if err != nil {
-			return nil, err
-		}
-		values[e.Name] = array
-		names = append(names, e.Name)
-	}
-	program, err := torch.Parse(t.Reference.Expr, names)
-	if err != nil {
-		return nil, err
-	}
-	arrays, err := program.Run(ctx, values, outputs)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]float64{}
-	for i, name := range outputs {
-		out[name] = append([]float64(nil), arrays[i].Data...) // an operator may share its argument's data
-	}
-	return out, nil
-}
-
 // newJudge makes a judge with folders of its own; launches hang after limit.
 func newJudge(t *testing.T, limit time.Duration) *Judge {
 	t.Helper()
 	if _, err := cc.Find(t.Context(), "", cc.Config{}); errors.Is(err, cc.ErrNoCompiler) {
 		t.Skip("no C compiler: install gcc (`ridgepoint doctor` prints the command)")
 	}
-	j, err := New(Config{CacheDir: t.TempDir(), RunDir: t.TempDir(), OracleFunc: oracle, LaunchLimit: limit, ReducedSandbox: true, Version: "test"})
+	j, err := New(Config{CacheDir: t.TempDir(), RunDir: t.TempDir(), OracleFunc: Oracle(nil), LaunchLimit: limit, ReducedSandbox: true, Version: "test",
+		RulesFunc: func(*harness.Task, *harness.Structure) []rules.Violation { return nil }}) // what runs must be caught by what it does
 	if err != nil {
 		t.Fatal(err)
 	}

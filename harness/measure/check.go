@@ -138,7 +138,7 @@ func (b *bench) batch(ctx context.Context, medianUS float64) error {
 	var reason string
 	for _, length := range batchesUS {
 		n := int(min(max(length/max(medianUS, 1), 1), 20_000))
-		limit := b.limit + time.Duration(4*length*float64(time.Microsecond))
+		limit := b.limit + time.Duration(4*float64(n)*b.slowestUS*float64(time.Microsecond))
 		lap, err := b.Launch(ctx, verify.Shot{Limit: limit, Repeats: n})
 		if err != nil {
 			return verify.Blame(err, b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})

@@ -20,6 +20,8 @@ type bench struct {
 	seed     uint64
 	launches int // so far at this size
 
+	slowestUS float64 // of all launches: what a busy machine made of one
+
 	tally  *verify.Tally
 	failed *harness.Errors // of the comparison that ended it
 	split  *harness.Split
@@ -91,6 +93,7 @@ func (b *bench) burst(ctx context.Context, device verify.Burster, n int, timing 
 }
 
 func (b *bench) count(lap verify.Lap, found []verify.Comparison) {
+	b.slowestUS = max(b.slowestUS, float64(lap.Kernels)/float64(time.Microsecond))
 	b.split.Device += lap.Kernels.Seconds()
 	for _, c := range found {
 		b.tally.Add(c)
@@ -178,7 +181,8 @@ func (b *bench) time(ctx context.Context, timing Timing) (harness.SizeTime, []fl
 	}
 	var best samples
 	dropped := 0
-	for attempt := 0; attempt <= timing.Retries; attempt++ {
+	begin := time.Now()
+	for attempt := 0; attempt <= timing.Retries && time.Since(begin) < retryLimit; attempt++ {
 		got, err := b.collect(ctx, timing)
 		if err != nil {
 			return harness.SizeTime{}, nil, err
@@ -196,6 +200,9 @@ func (b *bench) time(ctx context.Context, timing Timing) (harness.SizeTime, []fl
 	st.Noisy = st.Noisy || best.forced && st.SpreadRatio > timing.Spread/2
 	return st, best.walls, nil
 }
+
+// retryLimit is the time at one size after which a noisy sample set is not taken again: the machine is too busy for it to help.
+const retryLimit = time.Second
 
 // quieter prefers clean samples, then the smaller spread.
 func quieter(a, b samples) bool {

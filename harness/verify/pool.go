@@ -10,8 +10,12 @@ import (
 	"ridgepoint/harness/task"
 )
 
-// OracleFunc computes a task's expected outputs in float64: inputs and outputs by tensor name, logical row-major.
-type OracleFunc func(ctx context.Context, t *harness.Task, size harness.Size, inputs map[string][]float64) (map[string][]float64, error)
+// OracleFunc computes a task's expected outputs in float64: inputs and outputs by tensor name, logical row-major. key names the
+// inputs' contents for a given task and size. It gives its outputs away: they may share memory with the inputs.
+type OracleFunc func(ctx context.Context, t *harness.Task, size harness.Size, inputs map[string][]float64, key string) (map[string][]float64, error)
+
+// generatorVersion is part of what names an input set's contents: change it when Generate changes what it draws.
+const generatorVersion = 1
 
 // Pool makes input sets with their expected values and keeps the recently used ones in memory, up to a limit. It is safe
 // for concurrent use.
@@ -126,7 +130,7 @@ func (p *Pool) make(ctx context.Context, t *harness.Task, size harness.Size, spe
 			named[e.Name] = values[i]
 		}
 	}
-	expected, err := p.oracle(ctx, t, size, named)
+	expected, err := p.oracle(ctx, t, size, named, fmt.Sprintf("drawn/%d %q %d %t", generatorVersion, spec.Distribution, spec.Seed, spec.Sparse))
 	if err != nil {
 		return nil, fmt.Errorf("expected values of %s at %s: %w", t.Name, size, err)
 	}

@@ -128,8 +128,13 @@ const searchBuckets = 4
 // than a millisecond a set.
 const wideBytes = 4 << 20
 
-// Cases returns what a stage verifies, from the least work to the most: DESIGN.md's table at least. In the search stage the
-// one set of each size takes the distributions in turn, and the smallest size gets all of them where it is small.
+// largeBytes is the footprint from which the search stages verify with the plain set that the size is timed with too: expected
+// values of another one would take longer than all the rest of an evaluation. Distributions are tried on smaller sizes.
+const largeBytes = 8 << 20
+
+// Cases returns what a stage verifies, from the least work to the most: DESIGN.md's table at least. In the search stages the
+// sets of each size take the distributions in turn but for large sizes, and the smallest size gets all of them where it is
+// small. The first of several sets is plain.
 func Cases(t *harness.Task, target harness.Target, stage harness.Stage, seed uint64, limitBytes int64) []Case {
 	v := stage.Verification()
 	seed = SetSeed(stage, seed)
@@ -144,12 +149,17 @@ func Cases(t *harness.Task, target harness.Target, stage harness.Stage, seed uin
 		if v.AllDistributions || rank == 0 && footprint(t, c.Size) <= wideBytes {
 			n = max(n, len(all))
 		}
+		search := stage == harness.StageSearch || stage == harness.StageFirst
 		for k := range n {
 			at := rank + k
 			if n >= len(all) || n > 1 && k == 0 { // all of them, or several with the plain one first
 				at = k
 			}
-			c.Specs = append(c.Specs, Spec{Distribution: all[at%len(all)], Seed: Mix(seed, uint64(i), uint64(k))})
+			spec := Spec{Distribution: all[at%len(all)], Seed: Mix(seed, uint64(i), uint64(k))}
+			if search && k == 0 && (spec.Distribution == Plain || footprint(t, c.Size) >= largeBytes) {
+				spec = ScaleSpec
+			}
+			c.Specs = append(c.Specs, spec)
 		}
 		out = append(out, c)
 	}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"ridgepoint/configs/tasks"
+	"ridgepoint/harness"
+	"ridgepoint/harness/judge"
+	"ridgepoint/harness/task"
+	"ridgepoint/harness/toolchain/cc"
+)
+
+// evalCmd judges one kernel: rules, compile, verify, measure beside the task's baseline, feedback.
+type evalCmd struct {
+	Task string `arg:"" help:"The task: a shipped name (softmax_2d), a task file, or a folder with a task.yaml."`
+	File string `arg:"" help:"The structure file; a file without a header is launched by the task's default_launch."`
+
+	Setup  bool     `help:"Install what is missing (a C compiler) through the system's package manager, showing what is run."`
+	JSON   bool     `name:"json" help:"Print the whole report as JSON."`
+	Detail bool     `help:"Print what the feedback folds away, too."`
+	Param  []string `placeholder:"NAME=VALUE" sep:"none" help:"Set a parameter of the structure; may be given many times. The rest keep their defaults."`
+	Stage  string   `enum:"search,first,confirm,replay" default:"search" help:"How thoroughly to verify: ${enum}."`
+	Seed   uint64   `default:"1" help:"Inputs, poison and hidden sizes follow from it."`
+	CC     string   `name:"cc" placeholder:"PATH" help:"The C compiler; default: $$CC, else the first of gcc, clang and cc."`
+	Rounds int      `default:"0" help:"Interleave this many rounds with the baseline, as a confirmation does."`
+
+	AllowReduced bool `help:"Run a C source that is not shipped even where this machine cannot make the full sandbox."`
+}
+
+// Run prints the feedback and a table of sizes. A kernel that does not pass ends with exit code 1.
+func (e evalCmd) Run(ctx context.Context, env environment) error {
+	q, err := e.request()
+	if err != nil {
+		return err
+	}
+	if err := e.prepare(ctx, env, q.Candidate.Target); err != nil {
+		return err
+	}
+	j, err := newJudge(env, e.compiler(env), e.AllowReduced)
+	if err != nil {
+		return err
+	}
+	r, err := e.judge(ctx, j, q)
+	if err = errors.Join(err, j.Close()); err != nil {
+		return evalError(err)
+	}
+	if err := e.print(env.stdout, q, r); err != nil {
+		return err
+	}
+	if !r.Fault.Measured() {
+		return &exitError{exitVerdict, fmt.Errorf("%s: %s: %s", e.File, r.Fault, r.Reason)}
+	}
+	return nil
+}
+
+// evalError gives an error its exit code: a wrong task file and a baseline at fault are input, the rest is this machine.
+func evalError(err error) error {
+	var wrong *task.Error
+	var rival *judge.RivalError
+	if errors.As(err, &wrong) || errors.As(err, &rival) {
+		return &exitError{exitUsage, err}
+	}
+	if errors.Is(err, context.Canceled) {
+		return &exitError{exitStopped, errors.New("interrupted; run the command again")}
+	}
+	return &exitError{exitInfra, err}
+}
+
+// request loads the task and the structure and makes the candidate with the baseline beside it.
+func (e evalCmd) request() (*harness.Request, error) {
+	q, err := e.load()
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return q, nil
+}
+
+func (e evalCmd) load() (*harness.Request, error) {
+	loaded, err := task.Loader{Shipped: tasks.FS}.Load(e.Task)
+	if err != nil {
+		return nil, err
+	}
+	t := loaded.Task
+	s, err := task.LoadStructure(e.File, t, harness.TargetInvalid)
+	if err != nil {
+		return nil, err
+	}
+	s.Shipped = isShipped(s.Digest)
+	config := harness.Configuration{}
+	for _, assignment := range e.Param {
+		name, v, err := task.ParseAssignment(s, assignment)
+		if err != nil {
+			return nil, err
+		}
+		config[name] = v
+	}
+	c, err := task.NewCandidate(t, s, config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.File, err)
+	}
+	b, err := task.Baseline(t, s.Target)
+	if err != nil {
+		return nil, err
+	}
+	b.Shipped = loaded.Shipped
+	base, err := task.NewCandidate(t, b, nil)
+	if err != nil {
+		return nil, fmt.Errorf("baseline of %s: %w", t.Name, err)
+	}
+	return &harness.Request{Task: t, Candidate: c, Rivals: []harness.Rival{{Role: "baseline", Candidate: base}},
+		Plan: harness.Plan{Stage: harness.Stage(e.Stage), Seed: e.Seed, Rounds: e.Rounds, FreshCache: e.Stage == string(harness.StageReplay)}}, nil
+}
+
+// isShipped reports whether a source of this digest is embedded in the binary.
+func isShipped(digest string) bool {
+	found := false
+	_ = fs.WalkDir(tasks.FS, ".", func(path string, d fs.DirEntry, err error) error { // an embedded tree has no errors
+		if err == nil && !d.IsDir() && !found {
+			b, err := fs.ReadFile(tasks.FS, path)
+			found = err == nil && digestOf(b) == digest
+		}
+		return nil
+	})
+	return found
+}
+
+func (e evalCmd) compiler(env environment) string {
+	if e.CC != "" {
+		return e.CC
+	}
+	return env.getenv("CC")
+}
+
+// prepare sees to a compiler for C candidates, installing one where the person asked for it.
+func (e evalCmd) prepare(ctx context.Context, env environment, target harness.Target) error {
+	if target != harness.TargetCPU {
+		return nil
+	}
+	_, err := cc.Find(ctx, e.compiler(env), cc.Config{})
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, cc.ErrNoCompiler) || e.compiler(env) != "" {
+		return &exitError{exitInfra, err}
+	}
+	if !e.Setup {
+		return &exitError{exitInfra, fmt.Errorf("%w: run `%s`, or this command with --setup", err, remedy(needCC))}
+	}
+	if err := installNeed(ctx, env, needCC); err != nil {
+		return err
+	}
+	if _, err := cc.Find(ctx, "", cc.Config{}); err != nil {
+		return &exitError{exitInfra, fmt.Errorf("after the installation: %w", err)}
+	}
+	return nil
+}
+
+// newJudge makes the judge that commands share: caches in the person's cache folder, locks and children in the temporary one.
+func newJudge(env environment, compiler string, reduced bool, targets ...judge.Target) (*judge.Judge, error) {
+	j, err := judge.New(judge.Config{CacheDir: cacheFolder(env), RunDir: runFolder(), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
+		Log: zerolog.New(env.stderr).Level(zerolog.WarnLevel)})
+	if err != nil {
+		return nil, &exitError{exitInfra, err}
+	}
+	return j, nil
+}
+
+// cacheFolder is $RIDGEPOINT_CACHE, else ridgepoint in the user's cache folder.
+func cacheFolder(env environment) string {
+	if dir := env.getenv("RIDGEPOINT_CACHE"); dir != "" {
+		return dir
+	}
+	if dir := env.getenv("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "ridgepoint")
+	}
+	if home := env.getenv("HOME"); home != "" {
+		return filepath.Join(home, ".cache", "ridgepoint")
+	}
+	return filepath.Join(runFolder(), "cache")
+}
+
+// runFolder is one folder per user of this host: who times on the cpu must meet the others at its lock.
+func runFolder() string {
+	return filepath.Join(os.TempDir(), "ridgepoint-"+strconv.Itoa(os.Getuid()))
+}
+
+func (e evalCmd) judge(ctx context.Context, j *judge.Judge, q *harness.Request) (*harness.Report, error) {
+	b, r, err := j.Compile(ctx, q)
+	if err != nil || b == nil {
+		return r, err
+	}
+	return j.Benchmark(ctx, q, b)
+}
+
+func (e evalCmd) print(w io.Writer, q *harness.Request, r *harness.Report) error {
+	if e.JSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	var text strings.Builder
+	text.WriteString(feedbackText(q.Task, r))
+	if len(r.Sizes) > 0 {
+		writeSizes(&text, r)
+	}
+	if e.Detail {
+		writeDetail(&text, r)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
