@@ -8,13 +8,14 @@ import (
 	"os/signal"
 	"syscall"
 
+	"ridgepoint/harness/gpu"
 	"ridgepoint/harness/runner"
 	"ridgepoint/harness/sandbox"
 	"ridgepoint/harness/toolchain/nvrtc"
 )
 
 func main() {
-	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) || nvrtc.Main(os.Args[1:]) {
+	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) || nvrtc.Main(os.Args[1:]) || gpu.Main(os.Args[1:]) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -134,7 +134,7 @@ func (e *Engine) Emulated() bool { return e.info.Arch == device.Emulated }
 func (e *Engine) Traits() verify.Traits {
 	return verify.Traits{
 		Target: harness.TargetCUDA, FlushPerLaunch: true, WholeCompareBytes: wholeCompareBytes, MemoryBytes: e.info.MemoryByte / 4,
-		BytesPerSecond: e.peaks.BytesPerSecond, FLOPsPerSecond: e.peaks.FLOPsPerSecond,
+		Untimed: e.Emulated(), BytesPerSecond: e.peaks.BytesPerSecond, FLOPsPerSecond: e.peaks.FLOPsPerSecond,
 	}
 }
 

@@ -83,7 +83,7 @@ func (b *bundle) module(t *testing.T, c *harness.Candidate, kernel string) verif
 
 func load(t *testing.T, taskFile string) *harness.Task {
 	t.Helper()
-	tk, err := task.Load(filepath.Join("testdata", "cases", taskFile))
+	tk, err := task.Load(filepath.Join("..", "gpu", "testdata", "cases", taskFile))
 	if err != nil {
 		t.Fatal(err)
 	}

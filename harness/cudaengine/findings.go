@@ -30,9 +30,7 @@ func (b *Bench) breach(i int) (*verify.Breach, error) {
 		item, off := ^zoneFirst>>offsetBits, int64(^zoneFirst&(1<<offsetBits-1))
 		buffer, after := int(item/2), item%2 == 1
 		x := b.extents[buffer]
-		if after {
-			off += x.Bytes()
-		} else {
+		if !after { // negative: bytes before the start; else bytes past the end
 			off -= b.before[buffer]
 		}
 		return &verify.Breach{Kind: verify.KindRedZone, Tensor: x.Name, Offset: off}, nil

@@ -2,6 +2,7 @@ package cudaengine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"ridgepoint/harness/device"
 	"ridgepoint/harness/task"
 	"ridgepoint/harness/toolchain/cubin"
+	"ridgepoint/harness/toolchain/cuda"
 	"ridgepoint/harness/verify"
 )
 
@@ -47,7 +49,7 @@ func (p *Program) Bind(_ context.Context, l *verify.Layout) (verify.Bench, error
 }
 
 // function finds a kernel, checks its launch against the device's limits and lets it have its shared memory.
-func (p *Program) function(s *device.Session, l *task.Launch, plan *device.Plan, params []int) (device.Function, error) {
+func (p *Program) function(s *device.Session, l *task.Launch, plan *device.Plan) (device.Function, error) {
 	if p.kernels == nil {
 		p.kernels = map[string]cubin.Kernel{}
 		if found, err := cubin.Parse(p.image); err == nil { // the emulator's modules are not cubins
@@ -65,7 +67,7 @@ func (p *Program) function(s *device.Session, l *task.Launch, plan *device.Plan,
 		p.functions[l.Kernel] = f
 	}
 	if k, ok := p.kernels[l.Kernel]; ok {
-		if err := cubin.Check(&k, &s.Info().Limits, plan, params); err != nil {
+		if err := cubin.Check(&k, &s.Info().Limits, plan, cuda.ArgumentBytes(l)); err != nil {
 			return 0, launchStop(err.Error(), nil)
 		}
 	}
@@ -98,7 +100,6 @@ type ready struct {
 	function device.Function
 	plan     device.Plan
 	args     *device.Args
-	buffers  []int // per argument: the index of its buffer, tensors before workspaces; -1: none
 }
 
 // launches makes the plan's launches over the given buffers.
@@ -106,17 +107,13 @@ func (b *Bench) launches(s *device.Session, buffers []placed) ([]ready, error) {
 	all := make([]ready, 0, len(b.layout.Plan.Launches))
 	for i := range b.layout.Plan.Launches {
 		l := &b.layout.Plan.Launches[i]
-		r := ready{plan: planOf(l), args: new(device.Args)}
-		params := make([]int, 0, len(l.Args))
+		r := ready{plan: *cuda.PlanOf(l), args: new(device.Args)}
 		for _, a := range l.Args {
-			size, buffer, err := b.argument(s, r.args, a, buffers)
-			if err != nil {
+			if err := b.argument(s, r.args, a, buffers); err != nil {
 				return nil, err
 			}
-			params = append(params, size)
-			r.buffers = append(r.buffers, buffer)
 		}
-		f, err := b.program.function(s, l, &r.plan, params)
+		f, err := b.program.function(s, l, &r.plan)
 		if err != nil {
 			return nil, err
 		}
@@ -126,53 +123,35 @@ func (b *Bench) launches(s *device.Session, buffers []placed) ([]ready, error) {
 	return all, nil
 }
 
-func planOf(l *task.Launch) device.Plan {
-	p := device.Plan{SharedBytes: int(l.SharedBytes), Cooperative: l.Cooperative}
-	for i := range 3 {
-		p.Grid[i], p.Block[i], p.Cluster[i] = int(l.Grid[i]), int(l.Block[i]), int(l.Cluster[i])
-	}
-	return p
-}
-
-// argument appends one argument and returns its size in bytes and its buffer, or -1.
-func (b *Bench) argument(s *device.Session, args *device.Args, a task.Arg, buffers []placed) (size, buffer int, err error) {
+// argument appends one argument.
+func (b *Bench) argument(s *device.Session, args *device.Args, a task.Arg, buffers []placed) error {
 	switch a.Kind {
 	case task.ArgTensor:
 		args.Ptr(buffers[a.Index].at)
-		return 8, a.Index, nil
 	case task.ArgWorkspace:
-		at := len(b.layout.Plan.Tensors) + a.Index
-		args.Ptr(buffers[at].at)
-		return 8, at, nil
+		args.Ptr(buffers[len(b.layout.Plan.Tensors)+a.Index].at)
 	case task.ArgInt:
 		if a.DType == harness.Int64 {
 			args.Int64(a.Int)
-			return 8, -1, nil
+		} else {
+			args.Int32(int32(a.Int))
 		}
-		args.Int32(int32(a.Int))
-		return 4, -1, nil
 	case task.ArgScalar:
 		var raw [8]byte
-		n := a.DType.SizeBytes()
-		if err := codec.Encode(raw[:n], []float64{a.Scalar}, a.DType); err != nil {
-			return 0, -1, err
+		if err := codec.Encode(raw[:a.DType.SizeBytes()], []float64{a.Scalar}, a.DType); err != nil {
+			return err
 		}
-		var bits uint64
-		for i := n - 1; i >= 0; i-- {
-			bits = bits<<8 | uint64(raw[i])
-		}
-		args.Raw(bits)
-		return n, -1, nil
+		args.Raw(binary.LittleEndian.Uint64(raw[:]))
 	case task.ArgTensorMap:
 		m, err := b.tensorMap(s, a.Index, buffers)
 		if err != nil {
-			return 0, -1, err
+			return err
 		}
 		args.Map(m)
-		return 128, -1, nil
 	default:
-		return 0, -1, fmt.Errorf("argument %s has the unknown kind %d", a.Name, a.Kind)
+		return fmt.Errorf("argument %s has the unknown kind %d", a.Name, a.Kind)
 	}
+	return nil
 }
 
 func (b *Bench) tensorMap(s *device.Session, index int, buffers []placed) (device.TensorMap, error) {
@@ -194,7 +173,7 @@ func (b *Bench) tensorMap(s *device.Session, index int, buffers []placed) (devic
 	return device.TensorMap{}, fmt.Errorf("tensor map %s: the task has no tensor %s", decl.Name, decl.Tensor)
 }
 
-// zeroed are the workspaces that a plan wants cleared within the timed region.
+// clear queues the clearing of the workspaces that the plan wants zero, within the timed region.
 func (b *Bench) clear(s *device.Session, buffers []placed) error {
 	first := len(b.layout.Plan.Tensors)
 	var err error

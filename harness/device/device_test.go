@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -261,4 +262,51 @@ func TestMonitorReadsTheEmulatedCard(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestConformanceOnCard runs the same on a card, with nvcc's code for it.
+func TestConformanceOnCard(t *testing.T) {
+	drv, err := device.OpenCUDA("")
+	if errors.Is(err, device.ErrNoDriver) {
+		t.Skip("no NVIDIA driver on this machine")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	nvcc, err := exec.LookPath("nvcc")
+	if err != nil {
+		nvcc = "/usr/local/cuda/bin/nvcc"
+	}
+	if _, err := os.Stat(nvcc); err != nil {
+		t.Skip("nvcc is not installed: install the CUDA toolkit")
+	}
+	infos, err := drv.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "k.cu"), []byte(kernels), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(nvcc, "-cubin", "-arch="+infos[0].Arch, "k.cu", "-o", "k.cubin")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	image, err := os.ReadFile(filepath.Join(dir, "k.cubin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", infos[0])
+	conformance(t, drv, image)
+	m, err := device.OpenMonitor("", infos[0].UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Read()
+	if err != nil || r.MemoryClockMHz < 100 || r.TemperatureC < 10 {
+		t.Errorf("reading %+v, %v", r, err)
+	}
+	pids, err := m.Processes()
+	t.Logf("%+v, processes %v, %v", r, pids, err)
 }

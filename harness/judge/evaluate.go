@@ -109,6 +109,9 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 		r.Reason = "the spread of some sizes stayed over the limit after two retries: the machine was busy"
 	}
 	r.Detail = append(r.Detail, details(r)...)
+	if b.Engine.Traits().Untimed {
+		r.Detail = append(r.Detail, "times are refused on this device: it emulates a card, slowly")
+	}
 	return nil
 }
 

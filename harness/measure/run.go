@@ -105,7 +105,11 @@ func (m *meter) sizes(ctx context.Context) error {
 		m.result.Contest = newContest(m.contestants(), scored, m.Rounds)
 	}
 	done := 0
-	for _, i := range verify.Ascending(m.Task, scored) {
+	order := verify.Ascending(m.Task, scored)
+	if m.engine.Traits().Untimed {
+		order, m.timing.Retries = order[:min(len(order), 1)], 0
+	}
+	for _, i := range order {
 		st, err := m.size(ctx, i, scored[i])
 		if err != nil {
 			return err
@@ -120,6 +124,10 @@ func (m *meter) sizes(ctx context.Context) error {
 			m.result.Censored = &harness.Censored{MeasuredSizes: done, LowerBound: bound}
 			break
 		}
+	}
+	if m.engine.Traits().Untimed { // the launches of one size were judged; their times mean nothing
+		m.result.Noisy, m.result.Contest = false, nil
+		return nil
 	}
 	for _, st := range times {
 		if st != nil {
@@ -253,8 +261,12 @@ func (m *meter) cachedBaseline(size harness.Size) float64 {
 
 // checks are what no timed launch shows: that repeated inputs are no quicker than new ones, and that the clock agrees.
 func (m *meter) checks(ctx context.Context, b *bench, medianUS float64) error {
-	if err := b.fresh(ctx, m.timing, medianUS); err != nil {
-		return err
+	traits := m.engine.Traits()
+	if traits.Untimed {
+		return nil
+	}
+	if err := b.fresh(ctx, m.timing, medianUS); err != nil || traits.Target != harness.TargetCPU {
+		return err // a GPU's events are beyond the candidate's reach
 	}
 	return b.batch(ctx, medianUS)
 }

@@ -44,13 +44,13 @@ func buildRoot(p Policy) error {
 	if err := unix.Mount("sandbox", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=1m"); err != nil {
 		return fmt.Errorf("mount a new root: %w", err)
 	}
+	if err := mountSmall(root, p.Limits); err != nil { // first: a shown path may lie beneath the scratch folder
+		return err
+	}
 	for _, b := range binds {
 		if err := b.mount(root); err != nil {
 			return fmt.Errorf("show %s: %w", b.target, err)
 		}
-	}
-	if err := mountSmall(root, p.Limits); err != nil {
-		return err
 	}
 	if err := moveInto(root); err != nil {
 		return err

@@ -36,6 +36,9 @@ type Traits struct {
 	HidesInputs bool
 	// MemoryBytes bounds the buffers of one size together; a hidden size that needs more is not drawn.
 	MemoryBytes int64
+	// Untimed says that no time measured on this device means anything (the emulator): launches are judged as everywhere, and
+	// no times are reported.
+	Untimed bool
 	// BytesPerSecond and FLOPsPerSecond are the device's measured ceilings; 0: unknown, and no floor is checked.
 	BytesPerSecond, FLOPsPerSecond float64
 }

@@ -40,6 +40,23 @@ type Emulator struct {
 
 var installing sync.Mutex
 
+// Hash names this version of the emulator's sources.
+var Hash = sync.OnceValue(func() string {
+	hash := sha256.New()
+	err := fs.WalkDir(sources, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := sources.ReadFile(path)
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", path, len(b), b) // a hash never fails to write
+		return err
+	})
+	if err != nil {
+		panic(fmt.Sprintf("emulator: embedded sources cannot be read: %v", err))
+	}
+	return "emulator " + hex.EncodeToString(hash.Sum(nil)[:8])
+})
+
 // Install writes the emulator under dir, builds its library unless the same one is there already, and returns it.
 func Install(ctx context.Context, dir string) (*Emulator, error) {
 	gxx, err := exec.LookPath("g++")
@@ -50,20 +67,8 @@ func Install(ctx context.Context, dir string) (*Emulator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its version: %w", gxx, err)
 	}
-	hash := sha256.New()
-	err = fs.WalkDir(sources, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := sources.ReadFile(path)
-		_, _ = fmt.Fprintf(hash, "%s %d\n%s", path, len(b), b) // a hash never fails to write
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	sum := hex.EncodeToString(hash.Sum([]byte(version)))
-	sum = sum[len(sum)-16:]
+	both := sha256.Sum256([]byte(Hash() + string(version)))
+	sum := hex.EncodeToString(both[:8])
 	root := filepath.Join(dir, "emulator-"+sum)
 	e := &Emulator{
 		Library: filepath.Join(root, "libcuda.so.1"), Include: filepath.Join(root, "include"), Compiler: gxx,

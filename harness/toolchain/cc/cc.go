@@ -41,9 +41,6 @@ type Config struct {
 	Level sandbox.Level
 }
 
-// maxArtifactBytes is the largest file that a compiler may write. Shipped kernels make 16 to 60 KiB.
-const maxArtifactBytes = 64 << 20
-
 // versionPattern finds "12.2.0" in the first line of --version.
 var versionPattern = regexp.MustCompile(`\b(\d+\.\d+(\.\d+)?)\b`)
 

@@ -1,0 +1,183 @@
+package gpu_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/device/emulator"
+	"ridgepoint/harness/gpu"
+	"ridgepoint/harness/judge"
+	"ridgepoint/harness/sandbox"
+	"ridgepoint/harness/task"
+	"ridgepoint/harness/toolchain/nvrtc"
+)
+
+func TestMain(m *testing.M) {
+	if sandbox.Main(os.Args[1:]) || nvrtc.Main(os.Args[1:]) || gpu.Main(os.Args[1:]) {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// verdicts are the README's of testdata/cases.
+var verdicts = map[string]struct {
+	fault harness.Fault
+	kind  string // of the evidence; "": any
+}{
+	"00_control_softmax_honest": {fault: harness.FaultNone}, "01_control_vadd_honest": {fault: harness.FaultNone},
+	"02_control_softmax_slow_but_honest": {fault: harness.FaultNone}, "10_zeros_below_atol": {fault: harness.FaultIncorrect},
+	"12_no_max_subtraction": {harness.FaultIncorrect, "non_finite"}, "14_size_branch": {fault: harness.FaultIncorrect},
+	"15_tail_dropped": {harness.FaultIncorrect, "unwritten"}, "16_stale_output_noop": {harness.FaultIncorrect, "unwritten"},
+	"18_first_calls_honest": {harness.FaultIncorrect, "unwritten"}, "19_cache_by_pointer": {fault: harness.FaultIncorrect},
+	"21_nan_writer": {harness.FaultIncorrect, "non_finite"}, "24_half_precision_inside": {fault: harness.FaultIncorrect},
+	"25_mutates_inputs": {harness.FaultIncorrect, "inputs_changed"}, "27_oob_write": {harness.FaultIncorrect, "red_zone"},
+	"29_hang_on_odd_size": {fault: harness.FaultTimeout}, "30_sticky_fault": {fault: harness.FaultCrash},
+	"31_compile_error": {fault: harness.FaultCompile}, "37_one_size_regression": {fault: harness.FaultNone},
+}
+
+var (
+	comments    = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
+	identifiers = regexp.MustCompile(`\b(wmax|wsum|block_max|block_sum|honest_row|buf|lazy|same|stay|seen|lim|g_\w+|inv|t0|hs|n4)\b`)
+)
+
+// disguise strips a source's comments and renames what could tell its intent.
+func disguise(source string) string {
+	return identifiers.ReplaceAllString(comments.ReplaceAllString(source, ""), "q_${1}_z")
+}
+
+// bundle is a judge over the cuda target.
+type bundle struct {
+	judge  *judge.Judge
+	target *gpu.Target
+	arch   string
+}
+
+// setup makes a judge for the emulated device, or with RIDGEPOINT_GPU_ARCH set for the card.
+func setup(t *testing.T, knobs string) *bundle {
+	t.Helper()
+	cache := filepath.Join(os.TempDir(), "ridgepoint-test")
+	b := &bundle{arch: device.Emulated}
+	if arch := os.Getenv("RIDGEPOINT_GPU_ARCH"); arch != "" {
+		b.arch = arch
+	} else if _, err := emulator.Install(t.Context(), cache); errors.Is(err, emulator.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	b.target = gpu.New(gpu.Config{RunDir: t.TempDir(), CacheDir: cache, ReducedSandbox: true, EmulatorKnobs: knobs, Version: "test"})
+	j, err := judge.New(judge.Config{CacheDir: cache, RunDir: t.TempDir(), OracleFunc: judge.Oracle(nil), Targets: []judge.Target{b.target}, ReducedSandbox: true, LaunchLimit: 3 * time.Second, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.judge = j
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// load reads a task of testdata/cases for the bundle's arch; on the emulator its larger sizes are left out.
+func (b *bundle) load(t *testing.T, name string) *harness.Task {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "cases", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := strings.ReplaceAll(string(text), "arch: sm_90", "arch: "+b.arch)
+	if b.arch == device.Emulated {
+		s = strings.ReplaceAll(s, ", {rows: 1024, cols: 1024}, {rows: 256, cols: 4096}", ", {rows: 64, cols: 4096}")
+		s = strings.ReplaceAll(s, ", {n: 4194304}", "")
+		s = strings.ReplaceAll(s, "rows: [1, 600]", "rows: [1, 60]")
+		s = strings.ReplaceAll(s, "n: [1, 3000000]", "n: [1, 300000]")
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "cases"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(s), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tk, err := task.Load(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tk
+}
+
+// evaluate judges a source.
+func (b *bundle) evaluate(t *testing.T, tk *harness.Task, source string, stage harness.Stage, seed uint64) *harness.Report {
+	t.Helper()
+	s, err := task.ParseStructure("case", source, tk, harness.TargetCUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := task.NewCandidate(tk, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &harness.Request{Task: tk, Candidate: c, Plan: harness.Plan{Stage: stage, Seed: seed}}
+	build, r, err := b.judge.Compile(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r != nil {
+		return r
+	}
+	if r, err = b.judge.Benchmark(t.Context(), q, build); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func taskOf(source string) string {
+	if strings.Contains(source, "softmax_rows(") {
+		return "softmax_rows.yaml"
+	}
+	return "vadd.yaml"
+}
+
+// TestCases judges every kernel of testdata/cases, disguised, in one judge, so that each one's fault must leave the next
+// alone.
+func TestCases(t *testing.T) {
+	b := setup(t, "")
+	files, err := filepath.Glob("testdata/cases/*.cu")
+	if err != nil || len(files) != len(verdicts) {
+		t.Fatalf("%d cases, %v; want %d", len(files), err, len(verdicts))
+	}
+	rounds := 1
+	if os.Getenv("RIDGEPOINT_LONG") != "" {
+		rounds = 5
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".cu")
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tk := b.load(t, taskOf(string(text)))
+			for round := range rounds {
+				begin := time.Now()
+				r := b.evaluate(t, tk, disguise(string(text)), harness.StageFirst, uint64(round+1))
+				want := verdicts[name]
+				if r.Fault != want.fault && !(want.fault == harness.FaultNone && r.Fault.Measured()) {
+					t.Errorf("round %d: %v (%s), want %v", round, r.Fault, r.Reason, want.fault)
+				}
+				if want.kind != "" && (r.Evidence == nil || r.Evidence.Kind != want.kind) {
+					t.Errorf("round %d: evidence %+v, want %s", round, r.Evidence, want.kind)
+				}
+				if b.arch == device.Emulated && len(r.Sizes) > 0 {
+					t.Error("times were reported on the emulated device")
+				}
+				t.Logf("%v in %v: %s", r.Fault, time.Since(begin).Round(time.Millisecond), r.Reason)
+			}
+		})
+	}
+}

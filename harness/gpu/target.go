@@ -1,0 +1,355 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/cudaengine"
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/judge"
+	"ridgepoint/harness/sandbox"
+	"ridgepoint/harness/toolchain"
+	"ridgepoint/harness/toolchain/cuda"
+	"ridgepoint/harness/verify"
+)
+
+// Config says which device a Target takes and how it compiles.
+type Config struct {
+	Driver    string // the CUDA driver's library; "": the system's
+	Monitor   string // NVML's library; "": the system's; "none": clocks stay unknown
+	Device    int
+	RunDir    string // the devices' locks; every worker of a host shares it
+	CacheDir  string // builds as judge.Config has it: a confined child reads modules there; the emulator and helpers are kept there too
+	Compiler  cuda.Config
+	NoStandby bool  // keep no warm child beside the active one
+	PoolBytes int64 // of input sets and expected values in the child's memory; 0: a quarter of the machine's
+	// ReducedSandbox is the person's `sandbox: reduced`: emulated candidates run without the full sandbox.
+	ReducedSandbox bool
+	Version        string // of this program, for reports
+	EmulatorKnobs  string // how the emulated device misbehaves, for tests (harness/device/emulator, driver.cpp)
+	Log            zerolog.Logger
+}
+
+// Target judges candidates of the cuda target. It implements judge.Target and is safe for concurrent use; evaluations on one
+// device take turns.
+type Target struct {
+	config Config
+
+	mu       sync.Mutex // guards the finding of compilers
+	compiler *cuda.Compiler
+	emulates *cuda.Compiler
+
+	turn     sync.Mutex // one evaluation at a time
+	card     *station
+	emulated *station
+}
+
+var _ judge.Target = (*Target)(nil)
+
+// New makes a Target. It starts nothing: compilers and devices are looked for when they are needed.
+func New(c Config) *Target {
+	if c.Compiler.Dir == "" {
+		c.Compiler.Dir = c.CacheDir
+	}
+	if c.PoolBytes == 0 {
+		c.PoolBytes = poolBytes()
+	}
+	return &Target{config: c}
+}
+
+// Target is cuda.
+func (t *Target) Target() harness.Target { return harness.TargetCUDA }
+
+// find returns the compiler for an arch, looked for when it is first needed.
+func (t *Target) find(ctx context.Context, arch string) (*cuda.Compiler, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.config.ReducedSandbox && sandbox.Probe().Level() != sandbox.LevelFull {
+		t.config.Compiler.Level = sandbox.LevelReduced
+	}
+	var err error
+	if arch == device.Emulated {
+		if t.emulates == nil {
+			t.emulates, err = cuda.FindEmulated(t.config.Compiler)
+		}
+		return t.emulates, err
+	}
+	if t.compiler == nil {
+		t.compiler, err = cuda.Find(ctx, t.config.Compiler)
+	}
+	return t.compiler, err
+}
+
+// Key returns the cache key of a candidate's build.
+func (t *Target) Key(ctx context.Context, c *harness.Candidate) (string, error) {
+	compiler, err := t.find(ctx, c.Options.Arch)
+	if err != nil {
+		return "", err
+	}
+	return compiler.Key(c), nil
+}
+
+// Compile builds a candidate.
+func (t *Target) Compile(ctx context.Context, c *harness.Candidate) (*harness.Build, []byte, *toolchain.Refusal, error) {
+	compiler, err := t.find(ctx, c.Options.Arch)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return compiler.Compile(ctx, c)
+}
+
+// helpers compiles the engine's own kernels.
+func (t *Target) helpers(ctx context.Context, arch string) ([]byte, error) {
+	compiler, err := t.find(ctx, arch)
+	if err != nil {
+		return nil, err
+	}
+	return compiler.Trusted(ctx, arch, cudaengine.HelperSource, cudaengine.HelperKernels)
+}
+
+// station returns the device that a candidate's arch runs on.
+func (t *Target) station(ctx context.Context, arch string) (*station, error) {
+	if arch == device.Emulated {
+		if t.emulated == nil {
+			compiler, err := t.find(ctx, arch)
+			if err != nil {
+				return nil, err
+			}
+			e, err := compiler.Emulator(ctx)
+			if err != nil {
+				return nil, err
+			}
+			t.emulated = &station{helpersFunc: t.helpers, open: t.order(e.Library, e.Library)}
+			t.emulated.open.LockDir = ""
+			t.emulated.open.Sandbox = string(t.level())
+			t.emulated.commandFunc = func() (*exec.Cmd, error) { return t.confined(filepath.Dir(e.Library)) }
+		}
+		return t.emulated, nil
+	}
+	if t.card == nil {
+		if err := os.MkdirAll(t.config.RunDir, 0o755); err != nil {
+			return nil, fmt.Errorf("make the folder of locks: %w", err)
+		}
+		t.card = &station{helpersFunc: t.helpers, open: t.order(t.config.Driver, t.config.Monitor), commandFunc: plain, keepStandby: !t.config.NoStandby}
+		t.card.open.Sandbox = "device code only"
+	}
+	return t.card, nil
+}
+
+func (t *Target) order(library, monitor string) openOrder {
+	return openOrder{Library: library, Monitor: monitor, Device: t.config.Device, LockDir: t.config.RunDir, PoolBytes: t.config.PoolBytes, Version: t.config.Version}
+}
+
+// plain starts a child that talks to a card: no code of a candidate runs on the host.
+func plain() (*exec.Cmd, error) {
+	cmd := exec.Command("/proc/self/exe", childArgument)
+	cmd.Args[0] = "ridgepoint-gpu"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+func (t *Target) level() sandbox.Level {
+	if t.config.ReducedSandbox && sandbox.Probe().Level() != sandbox.LevelFull {
+		return sandbox.LevelReduced
+	}
+	return sandbox.LevelFull
+}
+
+// confined starts a child for the emulated device, where a candidate's code runs on the host.
+func (t *Target) confined(emulator string) (*exec.Cmd, error) {
+	work, err := os.MkdirTemp("", "ridgepoint-emulated-")
+	if err != nil {
+		return nil, err
+	}
+	policy := sandbox.Policy{Name: "emulated", WorkDir: work, Writable: true, ReadOnly: []string{emulator, t.config.CacheDir},
+		Limits: sandbox.Limits{MemoryBytes: 64 << 30, FileBytes: 64 << 20, OpenFiles: 256, ScratchBytes: 256 << 20}}
+	scratch := sandbox.InsideWorkDir // modules are mapped from there: the sandbox's /tmp executes nothing
+	if t.level() != sandbox.LevelFull {
+		scratch = work
+	}
+	env := []string{"TMPDIR=" + scratch, "RIDGEPOINT_FAKE_CUDA=" + t.config.EmulatorKnobs}
+	return sandbox.Command(policy, t.level(), env, "self", childArgument)
+}
+
+// boutLimit bounds an evaluation that states no deadline: single launches have their own, shorter limits.
+const boutLimit = 15 * time.Minute
+
+// Judge holds the candidate against the device's limits and then evaluates it in the runner child.
+func (t *Target) Judge(ctx context.Context, b judge.Bout) (*harness.Report, error) {
+	arrived := time.Now()
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	s, err := t.station(ctx, b.Request.Candidate.Options.Arch)
+	if err != nil {
+		return nil, err
+	}
+	if r, err := t.preflight(b); err != nil || r != nil {
+		return r, err
+	}
+	p, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if arch := b.Request.Candidate.Options.Arch; !runsOn(arch, p.info.Arch) {
+		return nil, fmt.Errorf("candidate %s is built for %s; device %s is %s", b.Request.Candidate.Structure.Name, arch, p.info.Name, p.info.Arch)
+	}
+	limit := boutLimit
+	if d := b.Request.Plan.Deadline; d > 0 {
+		limit = d + 10*time.Second // the child's own deadline comes first, where it still can
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	queued := time.Since(arrived)
+	a, err := p.ask(limited, order{Bout: &boutOrder{Request: b.Request, Module: b.Module, Rivals: b.Rivals, LaunchLimit: b.LaunchLimit}})
+	var infra *childError
+	switch {
+	case errors.As(err, &infra):
+		s.lose() // what is broken in the child may be the child
+		return nil, fmt.Errorf("judge %s: %w", b.Request.Candidate.Structure.Name, err)
+	case errors.Is(err, errGone):
+		s.lose()
+		return t.fault(b, harness.FaultCrash, "the runner died during the evaluation"), nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		s.lose()
+		return t.fault(b, harness.FaultTimeout, fmt.Sprintf("the evaluation did not end within %v and its runner was killed", limit)), nil
+	case err != nil:
+		s.lose()
+		return nil, err
+	}
+	if a.Lost {
+		s.lose()
+		if _, err := s.get(ctx); err != nil { // the next candidate finds a device that was probed
+			t.config.Log.Error().Err(err).Msg("no runner after a fault")
+		}
+	}
+	if a.Rival != nil {
+		return nil, &judge.RivalError{Role: a.Rival.Role, Stop: &verify.Stop{Fault: a.Rival.Fault, Reason: a.Rival.Reason, Evidence: a.Rival.Evidence}}
+	}
+	if a.Report == nil {
+		return nil, errors.New("the runner child answered without a report")
+	}
+	a.Report.Split.Queue += queued.Seconds()
+	return a.Report, nil
+}
+
+// preflight returns a report when the driver would refuse a launch, so that no device is taken for it.
+func (t *Target) preflight(b judge.Bout) (*harness.Report, error) {
+	image, err := os.ReadFile(b.Module.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read the build: %w", err)
+	}
+	var limits *device.Limits
+	if t.card != nil && t.card.active != nil {
+		limits = &t.card.active.info.Limits
+	}
+	reason, err := cuda.Preflight(b.Request.Task, b.Request.Candidate, image, limits)
+	if err != nil || reason == "" {
+		return nil, err
+	}
+	r := t.fault(b, harness.FaultLaunch, reason)
+	r.Evidence.Kind = verify.KindLaunch
+	return r, nil
+}
+
+// fault reports a candidate that ended its runner, or would not launch.
+func (t *Target) fault(b judge.Bout, fault harness.Fault, reason string) *harness.Report {
+	r := judge.NewReport(b.Request)
+	kind := map[harness.Fault]string{harness.FaultCrash: verify.KindCrash, harness.FaultTimeout: verify.KindTimeout}[fault]
+	r.Rules, r.Compile, r.Runtime, r.Build, r.Fault, r.Reason = harness.StatusPass, harness.StatusPass, harness.StatusFail, b.Module.Build, fault, reason
+	r.Evidence = &harness.Evidence{Kind: kind}
+	r.Finished = time.Now().UTC()
+	r.Split.Total = r.Finished.Sub(r.Started).Seconds()
+	return r
+}
+
+// runsOn reports whether machine code of an arch runs on a device: the same major version and no newer minor one; suffixed
+// archs (sm_90a) run on their own version alone.
+func runsOn(arch, device string) bool {
+	var a, d int
+	var suffix string
+	if _, err := fmt.Sscanf(arch, "sm_%d%s", &a, &suffix); err != nil && a == 0 {
+		return arch == device
+	}
+	if _, err := fmt.Sscanf(device, "sm_%d", &d); err != nil {
+		return arch == device
+	}
+	if suffix == "a" {
+		return a == d
+	}
+	return a/10 == d/10 && a%10 <= d%10
+}
+
+// Devices lists the cards that the driver sees, without taking one. The error wraps device.ErrNoDriver when there is none.
+func (t *Target) Devices() ([]device.Info, error) {
+	drv, err := device.OpenCUDA(t.config.Driver)
+	if err != nil {
+		return nil, err
+	}
+	return drv.Devices()
+}
+
+// Probe starts the card's runner if need be, whose start proves that the device computes.
+func (t *Target) Probe(ctx context.Context) error {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	s, err := t.station(ctx, "")
+	if err != nil {
+		return err
+	}
+	_, err = s.get(ctx)
+	return err
+}
+
+// Peaks returns the card's measured ceilings, starting its runner if need be.
+func (t *Target) Peaks(ctx context.Context) (cudaengine.Peaks, *device.Info, error) {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	s, err := t.station(ctx, "")
+	if err != nil {
+		return cudaengine.Peaks{}, nil, err
+	}
+	p, err := s.get(ctx)
+	if err != nil {
+		return cudaengine.Peaks{}, nil, err
+	}
+	return p.ready.Peaks, &p.info, nil
+}
+
+// Close ends the children and gives the devices back.
+func (t *Target) Close() error {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	for _, s := range []*station{t.card, t.emulated} {
+		if s != nil {
+			s.drop()
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range []*cuda.Compiler{t.compiler, t.emulates} {
+		if c != nil {
+			c.Close()
+		}
+	}
+	return nil
+}
+
+// poolBytes is a quarter of this machine's memory, 1 to 32 GiB: expected values of large sizes are kept from candidate to
+// candidate.
+func poolBytes() int64 {
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return 1 << 30
+	}
+	return min(max(int64(info.Totalram)*int64(info.Unit)/4, 1<<30), 32<<30)
+}
