@@ -16,6 +16,8 @@ var builtins = starlark.StringDict{
 	"log":       real1("log", math.Log),
 	"exp":       real1("exp", math.Exp),
 	"pow":       starlark.NewBuiltin("pow", pow),
+	"range":     starlark.NewBuiltin("range", boundedRange),
+	guardName:   starlark.NewBuiltin("*", multiply),
 	"sum":       overNumbers("sum", sum),
 	"mean":      overNumbers("mean", mean),
 	"std":       overNumbers("std", std),
@@ -113,18 +115,25 @@ func toStarlark(v Value) starlark.Value {
 	}
 }
 
-func fromStarlark(v starlark.Value) (Value, bool) {
+// fromStarlark returns a result as a Value, or what is wrong with it.
+func fromStarlark(v starlark.Value) (out Value, reason string) {
 	switch v := v.(type) {
 	case starlark.Int:
 		n, ok := v.Int64()
-		return Int(n), ok
+		if !ok {
+			return Value{}, "gives an int of over 64 bits"
+		}
+		return Int(n), ""
 	case starlark.Float:
-		return Float(float64(v)), true
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return Value{}, fmt.Sprintf("gives %v; want a finite number", f)
+		}
+		return Float(float64(v)), ""
 	case starlark.String:
-		return String(string(v)), true
+		return String(string(v)), ""
 	case starlark.Bool:
-		return Bool(bool(v)), true
+		return Bool(bool(v)), ""
 	default:
-		return Value{}, false
+		return Value{}, fmt.Sprintf("gives a %s; want an int, a float, a string or a bool", v.Type())
 	}
 }

@@ -20,11 +20,11 @@ func (e *Expr) EvalLists(env Env, lists Lists) (Value, error) {
 		}
 		v, ok := env[name]
 		if !ok {
-			return Value{}, &Error{Source: e.source, Reason: fmt.Sprintf("name %q is not known here; known: %s", name, known(env))}
+			return Value{}, e.unknown(name, env)
 		}
 		args[i] = toStarlark(v)
 	}
-	return e.call(args)
+	return e.call(args, true)
 }
 
 func listValue(list []float64) starlark.Value {

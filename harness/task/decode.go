@@ -204,7 +204,7 @@ func (d *decoder) parse(e exprNode, what string, known []string) *expr.Expr {
 	}
 	for _, name := range x.Names() {
 		if !slices.Contains(known, name) {
-			d.failAt(e, strings.Index(e.text, name)+1, choose(name, known), "%s: name %q in %q is not known here", what, name, e.text)
+			d.failAt(e, x.Column(name), choose(name, known), "%s: name %q in %q is not known here", what, name, e.text)
 			return nil
 		}
 	}
