@@ -236,6 +236,25 @@ func (s *Space) Default() (Configuration, bool) {
 	return s.Configuration(row), true
 }
 
+// Project carries a configuration of another space over: parameters of the same name and a value that exists here keep it, the
+// rest are at their defaults. ok is false when fewer than half of the parameters carry over or the result is not feasible.
+func (s *Space) Project(c Configuration) (out Configuration, ok bool) {
+	row := append(Row(nil), s.defaults...)
+	kept := 0
+	for i, name := range s.names {
+		if v, has := c[name]; has {
+			if k, known := s.valueIndex(i, v); known {
+				row[i] = k
+				kept++
+			}
+		}
+	}
+	if 2*kept < len(row) || !s.canonicalize(s.walker(), row) {
+		return nil, false
+	}
+	return s.Configuration(row), true
+}
+
 func describe(c Configuration) string {
 	out := ""
 	for i, name := range sortedNames(c) {

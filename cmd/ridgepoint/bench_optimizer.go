@@ -28,6 +28,7 @@ type benchOptimizerCmd struct {
 	Noise       bool     `help:"Add log-normal noise of the recorded spread (at most 5 %) and 1 % outliers of 1.5 times."`
 	Only        string   `placeholder:"TEXT" help:"Only the spaces whose name contains TEXT."`
 	Except      string   `placeholder:"TEXT" help:"Not the spaces whose name contains TEXT."`
+	Structures  bool     `help:"Take the algorithm switches of conv, gemm and pnpoly as structures, and compare ways of spending one budget over them."`
 	CSV         string   `type:"path" placeholder:"FILE" help:"Write one line a run to FILE."`
 	SVG         string   `type:"path" placeholder:"FILE" help:"Draw the curves to FILE."`
 	JSON        bool     `help:"Print the summaries as JSON."`
@@ -52,26 +53,51 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 	if len(records) == 0 {
 		return &exitError{exitUsage, fmt.Errorf("--only %q --except %q leaves none of the %d spaces in %s", c.Only, c.Except, len(all), c.Spaces)}
 	}
+	if c.Structures {
+		return c.contests(ctx, env, records)
+	}
 	priors, err := c.priors(records, all)
 	if err != nil {
 		return err
 	}
 	plan := replay.Plan{
-		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, Parallel: c.Jobs,
+		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, Parallel: c.jobs(),
 		Conditions: replay.Conditions{Budget: c.Budget, InFlight: c.InFlight, Noise: c.Noise, Now: time.Now},
 		New: func(r *replay.Record, name string, seed uint64) (replay.Searcher, error) {
 			return strategy.New(name, r.Space, strategy.Options{Seed: seed, Prior: priors[r.Name]})
 		},
 		Progress: progress(env.stderr),
 	}
-	if plan.Parallel <= 0 {
-		plan.Parallel = runtime.GOMAXPROCS(0)
-	}
 	cells, err := plan.Do(ctx)
 	if err != nil {
 		return err
 	}
 	return c.write(env, cells)
+}
+
+func (c benchOptimizerCmd) jobs() int {
+	if c.Jobs > 0 {
+		return c.Jobs
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// contests compares ways of spending one budget over structures.
+func (c benchOptimizerCmd) contests(ctx context.Context, env environment, records []*replay.Record) error {
+	plan := replay.ContestPlan{Records: records, Seeds: c.Seeds, Budget: c.Budget, Parallel: c.jobs(),
+		New: func(part *replay.Record, seed uint64) (replay.Contender, error) {
+			return strategy.New(c.Strategy[0], part.Space, strategy.Options{Seed: seed})
+		}}
+	contests, err := plan.Do(ctx)
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
+		return replay.WriteContests(env.stdout, contests)
+	}
+	e := json.NewEncoder(env.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(contests)
 }
 
 func (c benchOptimizerCmd) filter(all []*replay.Record) []*replay.Record {

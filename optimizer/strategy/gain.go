@@ -21,10 +21,35 @@ func (o Offer) PerSecond() float64 {
 	return o.Gain
 }
 
-// Gain returns the expected improvement of the space's best next configuration over a campaign's incumbent value, which may
+// Figures of the learning curve. Over recorded spaces the best after n evaluations is still about exp(gapWorth/n) times as slow
+// as the space's optimum (five kernels, cold portfolio: 0.36 at 5, 0.13 at 20, 0.07 at 40, 0.03 at 80 in ln).
+const (
+	gapWorth = 2.2
+	gapFirst = 3 // evaluations below which the curve is not steeper
+)
+
+// Gain returns what one more evaluation of the space is expected to improve on an objective value, which may be another
+// structure's, in the objective's own units. How far the space's best still is from its optimum after n evaluations is taken
+// as exponentially distributed with the mean that searches show: what a model fitted to a handful of points expects of a
+// structure is too sure, and would leave a good structure untried for good.
+func (s *Search) Gain(objective float64) float64 {
+	n := float64(max(gapFirst, len(s.history.Trials)+len(s.history.Pending())))
+	mean := gapWorth / n
+	best, ok := s.history.Best()
+	behind := unseenBehind
+	if ok {
+		behind = math.Max(0, best.Log-math.Log(objective))
+	}
+	return objective * mean / n * math.Exp(-behind/mean)
+}
+
+// unseenBehind is how far, in ln, a structure none of whose configurations ran counts as behind.
+const unseenBehind = 2.0
+
+// Offer returns the expected improvement of the space's best next configuration over a campaign's incumbent value, which may
 // belong to another structure. A campaign that spends each evaluation on the structure with the highest offer for its cost
 // stops tuning a structure as soon as another promises more.
-func (s *Search) Gain(incumbent float64) Offer {
+func (s *Search) Offer(incumbent float64) Offer {
 	o := Offer{CostSeconds: s.cost()}
 	if !(incumbent > 0) {
 		return o

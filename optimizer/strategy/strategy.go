@@ -124,6 +124,27 @@ func (s *Search) Resume(c optimizer.Configuration) error {
 	return nil
 }
 
+// Adopt holds pending what a configuration of another structure's space becomes in this one, and returns it; ok is false when
+// it does not carry over or was tried here before. The incumbent of a campaign, adopted, tells more of a structure than its
+// own first draws do.
+func (s *Search) Adopt(c optimizer.Configuration) (adopted optimizer.Configuration, ok bool) {
+	space := s.history.Pool.Space()
+	adopted, ok = space.Project(c)
+	if !ok {
+		return nil, false
+	}
+	row, err := space.Row(adopted)
+	if err != nil {
+		return nil, false
+	}
+	id, ok := s.history.Pool.ID(row)
+	if !ok || !s.history.Open(id) {
+		return nil, false
+	}
+	s.hold(id)
+	return adopted, true
+}
+
 // hold marks an asked configuration as pending.
 func (s *Search) hold(id int) {
 	if a, ok := s.strategy.(interface{ Asked(*optimizer.History, int) }); ok {
