@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
+
+	"ridgepoint/harness"
 )
 
 // environment is everything that a command may read of its surroundings.
@@ -16,6 +18,8 @@ type environment struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
+	// harnessFunc opens what judges kernels, and returns how to close it; nil: the real one. Tests script it.
+	harnessFunc func(ctx context.Context, c harnessConfig) (harness.Harness, func() error, error)
 }
 
 // The exit codes, as the README lists them.
@@ -30,6 +34,9 @@ const (
 
 // cli is the command line; each subcommand has its own file.
 type cli struct {
+	Run     runCmd     `cmd:"" help:"Search for a faster kernel: a campaign on this machine, its winner confirmed and replayed."`
+	Resume  resumeCmd  `cmd:"" help:"Go on with a campaign that was stopped or killed."`
+	Ls      lsCmd      `cmd:"" help:"List the campaigns of a store."`
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
 	Eval    evalCmd    `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
 	Dev     devCmd     `cmd:"" help:"Tools for trying Ridgepoint out."`

@@ -30,9 +30,9 @@ func (m *Moments) Variance() float64 {
 }
 
 // minPriorVar is the variance that configurations of one structure have at least before anything is known: a standard
-// deviation of 1 %, the gain that confirmations are sized for. Without it a population that looks equal could never have a
-// member that is not.
-const minPriorVar = 0.01 * 0.01
+// deviation of less than half the gain that confirmations are sized for. Without it a population that looks equal could never
+// have a member that is not; with much more, the luckiest of thousands of equal ones would be nominated.
+const minPriorVar = 0.004 * 0.004
 
 // Belief is what is believed of a candidate's true ln(objective).
 type Belief struct {

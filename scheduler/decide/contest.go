@@ -78,7 +78,7 @@ func (s *State) confirmation(in Inputs) (Decision, bool) {
 	if c == nil {
 		return Decision{}, false
 	}
-	size := s.size()
+	size := s.NextSize()
 	reached := s.Settings.Target > 0 && 1/math.Exp(s.Belief(c).Mean) >= s.Settings.Target
 	if !reached && s.Time.Confirm+s.confirmSeconds(size.Rounds) > s.Settings.Confirm.Share*s.horizon(in) {
 		return Decision{}, false
@@ -106,13 +106,17 @@ func (s *State) probed() bool {
 	return true
 }
 
-// size sizes the next confirmation.
-func (s *State) size() crown.Size {
+// NextSize is how large the next confirmation will be; it needs the A/A run.
+func (s *State) NextSize() crown.Size {
+	if s.sized.Rounds > 0 && s.sizedFor == s.Confirmed {
+		return s.sized
+	}
 	limit := s.Settings.Confirm.MaxRounds
 	if w, each := s.Settings.Budget.WallSeconds, s.roundSeconds(); w > 0 && each > 0 {
 		limit = int(roundsShare * w / each)
 	}
-	return crown.Plan(s.Settings.Confirm, s.AA.SD, s.Confirmed+1, limit)
+	s.sized, s.sizedFor = crown.Plan(s.Settings.Confirm, s.AA.SD, s.Confirmed+1, limit), s.Confirmed
+	return s.sized
 }
 
 // roundsShare bounds the paired rounds of one confirmation to this part of the wall budget.
@@ -126,8 +130,11 @@ func (s *State) confirmSeconds(rounds int) float64 {
 	if s.Time.LastConfirm > 0 {
 		return s.Time.LastConfirm
 	}
-	return max(0, s.Time.AATook-s.Time.AAMeasure) + float64(rounds)*s.roundSeconds()
+	return confirmVerify*s.verifySeconds() + float64(rounds)*s.roundSeconds()
 }
+
+// verifySeconds is what the verification of one search evaluation takes, judged by the A/A run's.
+func (s *State) verifySeconds() float64 { return max(0, s.Time.AATook-s.Time.AAMeasure) }
 
 // Reserve is the wall time kept back for the last confirmation and the replay.
 func (s *State) Reserve() float64 {
@@ -135,17 +142,18 @@ func (s *State) Reserve() float64 {
 	if s.AA == nil {
 		return s.Settings.ReplayReserve * w
 	}
-	rounds := s.size().Rounds
+	rounds := s.NextSize().Rounds
 	confirm := s.confirmSeconds(rounds)
-	// A replay verifies twice the sizes with all distributions; see replayVerify.
-	verify := max(0, s.Time.AATook-s.Time.AAMeasure)
-	replay := replayVerify*verify + float64(rounds)*s.AA.SecondsPerRound
+	replay := replayVerify*s.verifySeconds() + float64(rounds)*s.AA.SecondsPerRound
 	return min(max(confirm+replay, s.Settings.ReplayReserve*w), 0.6*w)
 }
 
-// replayVerify is how much longer the verification of a replay takes than that of a confirmation: 8 hidden sizes and eight
-// distributions against 4 and three input sets.
-const replayVerify = 2.5
+// How much longer the verification of a confirmation (4 hidden sizes, 3 input sets) and of a replay (8, all distributions)
+// takes than that of a search (1 and 1): the hidden sizes are small beside the scored ones, so it goes by the sets.
+const (
+	confirmVerify = 3.5
+	replayVerify  = 9
+)
 
 // ending confirms the last nominee, replays the incumbent and finishes.
 func (s *State) ending(in Inputs) Decision {
@@ -157,7 +165,7 @@ func (s *State) ending(in Inputs) Decision {
 	}
 	if !s.FinalTried && !s.targetReached() {
 		if c, why := s.nominee(evens); c != nil {
-			return Decision{Kind: KindConfirm, Point: c.Point, Size: s.size(), Why: why}
+			return Decision{Kind: KindConfirm, Point: c.Point, Size: s.NextSize(), Why: why}
 		}
 	}
 	if inc := s.Incumbent(); inc != nil {

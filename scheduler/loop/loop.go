@@ -36,6 +36,8 @@ type Config struct {
 	Dispatcher scheduler.Dispatcher
 	// OptimizerFunc makes the optimizer of one structure's space. The same arguments must give the same proposals.
 	OptimizerFunc func(space *optimizer.Space, seed uint64) (optimizer.Optimizer, error)
+	// ShippedFunc reports whether a source with this digest comes with Ridgepoint, which the store does not say; nil: none does.
+	ShippedFunc func(digest string) bool
 	// Weight and Priority go into every job: fairness between campaigns.
 	Weight   float64
 	Priority int

@@ -88,7 +88,7 @@ func (l *Loop) contestTrial(d decide.Decision) *scheduler.Trial {
 	switch d.Kind {
 	case decide.KindAA:
 		t.Purpose, t.Point, t.Rivals = scheduler.PurposeAA, baseline.Point, []scheduler.Opponent{baseline}
-		t.Plan = harness.Plan{Stage: harness.StageConfirm, Rounds: l.state.Settings.Confirm.AARounds}
+		t.Plan = harness.Plan{Stage: harness.StageSearch, Rounds: l.state.Settings.Confirm.AARounds} // `check` is what verifies a baseline in depth
 	case decide.KindRemeasure:
 		t.Purpose, t.Plan = scheduler.PurposeRemeasure, harness.Plan{Stage: harness.StageSearch}
 	case decide.KindConfirm:

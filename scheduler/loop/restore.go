@@ -74,6 +74,11 @@ func (l *Loop) restore(ctx context.Context) error {
 	if l.structures, err = l.cfg.Store.Structures(ctx, l.campaign.ID); err != nil {
 		return err
 	}
+	if shipped := l.cfg.ShippedFunc; shipped != nil {
+		for _, st := range append([]*harness.Structure{l.campaign.Baseline.Structure}, l.structures...) {
+			st.Shipped = shipped(st.Digest)
+		}
+	}
 	return l.cfg.Store.Events(ctx, l.campaign.ID, 0, func(e *scheduler.Event) error {
 		data, err := decide.Decode(e)
 		if err != nil {
