@@ -16,6 +16,7 @@ import (
 
 	"ridgepoint/configs/tasks"
 	"ridgepoint/harness"
+	"ridgepoint/harness/feedback"
 	"ridgepoint/harness/judge"
 	"ridgepoint/harness/task"
 	"ridgepoint/harness/toolchain/cc"
@@ -211,7 +212,7 @@ func (e evalCmd) print(w io.Writer, q *harness.Request, r *harness.Report) error
 		return enc.Encode(r)
 	}
 	var text strings.Builder
-	text.WriteString(feedbackText(q.Task, r))
+	text.WriteString(feedback.Text(q.Task, r, 1))
 	if len(r.Sizes) > 0 {
 		writeSizes(&text, r)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"ridgepoint/harness"
+	"ridgepoint/harness/feedback"
 	"ridgepoint/harness/measure"
 	"ridgepoint/harness/reference"
 	"ridgepoint/harness/rules"
@@ -139,6 +140,7 @@ func (j *Judge) Compile(ctx context.Context, q *harness.Request) (*harness.Build
 	}
 	if v, refused := rules.Refused(violations); refused {
 		r.Fault, r.Rules, r.Reason, r.Finished = harness.FaultRules, harness.StatusFail, v.String(), time.Now().UTC()
+		feedback.Fill(q.Task, r)
 		return nil, r, nil
 	}
 	r.Rules = harness.StatusPass
@@ -154,6 +156,7 @@ func (j *Judge) Compile(ctx context.Context, q *harness.Request) (*harness.Build
 		for _, d := range refusal.Diagnostics {
 			r.Detail = append(r.Detail, Line(d))
 		}
+		feedback.Fill(q.Task, r)
 		return nil, r, nil
 	}
 	r.Compile, r.Build = harness.StatusPass, b
@@ -235,6 +238,7 @@ func (j *Judge) Benchmark(ctx context.Context, q *harness.Request, b *harness.Bu
 	for _, d := range b.Diagnostics {
 		r.Detail = append(r.Detail, Line(d))
 	}
+	feedback.Fill(q.Task, r)
 	return r, nil
 }
 
