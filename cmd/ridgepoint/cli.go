@@ -34,14 +34,16 @@ const (
 
 // cli is the command line; each subcommand has its own file.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Search for a faster kernel: a campaign on this machine, its winner confirmed and replayed."`
-	Resume  resumeCmd  `cmd:"" help:"Go on with a campaign that was stopped or killed."`
-	Ls      lsCmd      `cmd:"" help:"List the campaigns of a store."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
-	Eval    evalCmd    `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
-	Dev     devCmd     `cmd:"" help:"Tools for trying Ridgepoint out."`
-	Bench   benchCmd   `cmd:"" help:"Measure parts of Ridgepoint."`
-	Version versionCmd `cmd:"" help:"Print the version of this binary and how it was built."`
+	Run      runCmd      `cmd:"" help:"Search for a faster kernel: a campaign on this machine, its winner confirmed and replayed."`
+	Resume   resumeCmd   `cmd:"" help:"Go on with a campaign that was stopped or killed."`
+	Ls       lsCmd       `cmd:"" help:"List the campaigns of a store."`
+	Doctor   doctorCmd   `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
+	Eval     evalCmd     `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
+	Dev      devCmd      `cmd:"" help:"Tools for trying Ridgepoint out."`
+	Bench    benchCmd    `cmd:"" help:"Measure parts of Ridgepoint."`
+	Brute    bruteCmd    `cmd:"" help:"Measure every configuration of a structure and record the space."`
+	Selftest selftestCmd `cmd:"" help:"Run a whole campaign on kernels with a planted optimum and check that it is found."`
+	Version  versionCmd  `cmd:"" help:"Print the version of this binary and how it was built."`
 }
 
 // exitError is an error with the exit code that it ends the process with.
