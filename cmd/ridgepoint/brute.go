@@ -62,7 +62,7 @@ func (b bruteCmd) Run(ctx context.Context, env environment) error {
 
 // record goes through the space, skipping what an earlier run left in the part file.
 func (b bruteCmd) record(ctx context.Context, env environment, q *harness.Request, space *optimizer.Space, judge func(context.Context, *harness.Request) (*harness.Report, error)) (err error) {
-	w, err := replay.OpenWriter(b.Out, replay.NewHeader(space, q.Task.Name+"_"+q.Candidate.Structure.Name, q.Task.Name+": "+q.Candidate.Structure.Name, q.Candidate.Options.Arch), space)
+	w, err := replay.OpenWriter(b.Out, replay.NewHeader(space, q.Task.Name+"_"+q.Candidate.Structure.Name, q.Task.Name+" "+q.Candidate.Structure.Name, q.Candidate.Options.Arch), space)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
