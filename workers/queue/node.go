@@ -137,7 +137,7 @@ func (n *Node) connect() error {
 			return err
 		}
 	}
-	n.client = redis.NewClient(o)
+	n.client = newClient(o)
 	n.client.AddHook(n.hook)
 	n.registry = fleet.NewRegistry(n.client)
 	n.gate = limits.NewGate(n.client, n.id)
@@ -153,6 +153,12 @@ func (n *Node) connect() error {
 	}
 	n.store = blobs.NewRedis(n.client, ttl)
 	return nil
+}
+
+// newClient copies the options, which a client changes.
+func newClient(o *redis.Options) *redis.Client {
+	own := *o
+	return redis.NewClient(&own)
 }
 
 // begin checks the connection and beats for the first time, so that clock and epoch are known.
