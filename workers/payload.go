@@ -129,8 +129,9 @@ func (e *Evaluation) Digests() []string {
 }
 
 // Unpack rebuilds the job. Tasks and structures come from the two functions, which map a blob digest to the decoded noun and
-// may share them between jobs: nouns are never changed after loading.
-func (e *Evaluation) Unpack(task func(digest string) (*harness.Task, error), structure func(digest string) (*harness.Structure, error)) (*scheduler.Job, error) {
+// may share them between jobs: nouns are never changed after loading. Shipped says of which digests the binary holds the source.
+func (e *Evaluation) Unpack(task func(digest string) (*harness.Task, error), structure func(digest string) (*harness.Structure, error),
+	shipped func(digest string) bool) (*scheduler.Job, error) {
 	t, err := task(e.Task)
 	if err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func (e *Evaluation) Unpack(task func(digest string) (*harness.Task, error), str
 			return nil, err
 		}
 		own := *s
-		own.Shipped = c.Shipped
+		own.Shipped = c.Shipped && shipped != nil && shipped(s.Digest)
 		return &harness.Candidate{Structure: &own, Configuration: c.Configuration, Target: c.Target, Options: c.Options}, nil
 	}
 	j := &scheduler.Job{Key: e.Key, Scheduler: e.Scheduler, Purpose: e.Purpose, Weight: e.Weight, Priority: e.Priority, Avoid: e.Avoid, Strikes: e.Strikes,

@@ -170,7 +170,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("no blob for digest %s", d)
 		}
 	}
-	job, err := got.Unpack(decode[harness.Task](byDigest), decode[harness.Structure](byDigest))
+	job, err := got.Unpack(decode[harness.Task](byDigest), decode[harness.Structure](byDigest), func(d string) bool { return d == "d1" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("what was accepted once is refused when sealed again: %v", err)
 		}
 		_, _ = into.Unpack(func(string) (*harness.Task, error) { return &harness.Task{}, nil },
-			func(string) (*harness.Structure, error) { return &harness.Structure{}, nil }) // must not panic
+			func(string) (*harness.Structure, error) { return &harness.Structure{}, nil }, nil) // must not panic
 	})
 }
 

@@ -56,7 +56,7 @@ type Device struct {
 	ID        string           `json:"id"` // unique on its host
 	Name      string           `json:"name"`
 	Arch      string           `json:"arch"`
-	Queue     string           `json:"queue"`
+	Queues    []string         `json:"queues"` // base queues that it takes from
 	State     State            `json:"state"`
 	Reason    string           `json:"reason,omitempty"`
 	Task      string           `json:"task,omitempty"` // id in hand
@@ -95,7 +95,7 @@ func Slots(members []Member, queue string) int {
 			continue
 		}
 		for _, d := range m.Devices {
-			if d.Queue == queue && d.State == StateWorking {
+			if slices.Contains(d.Queues, queue) && d.State == StateWorking {
 				n++
 			}
 		}
@@ -110,7 +110,7 @@ func Others(members []Member, queue string, avoid []string) bool {
 			continue
 		}
 		for _, d := range m.Devices {
-			if d.Queue == queue && d.State == StateWorking && !slices.Contains(avoid, m.Host+"/"+d.ID) {
+			if slices.Contains(d.Queues, queue) && d.State == StateWorking && !slices.Contains(avoid, m.Host+"/"+d.ID) {
 				return true
 			}
 		}

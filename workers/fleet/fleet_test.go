@@ -28,7 +28,7 @@ func carriers(t *testing.T, f func(t *testing.T, c *redis.Client)) {
 
 func member(id, host string) *fleet.Member {
 	return &fleet.Member{ID: id, Host: host, PID: 1, Kinds: []string{"gpu"}, Queues: []string{"gpu:sm_90"}, State: fleet.StateWorking, Tasks: []string{"c:1:1:gpu"},
-		Devices: []fleet.Device{{ID: "gpu0", Arch: "sm_90", Queue: "gpu:sm_90", State: fleet.StateWorking}}}
+		Devices: []fleet.Device{{ID: "gpu0", Arch: "sm_90", Queues: []string{"gpu:sm_90"}, State: fleet.StateWorking}}}
 }
 
 func TestBeat(t *testing.T) {

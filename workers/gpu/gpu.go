@@ -35,8 +35,10 @@ type Device struct {
 	Arch     string
 	Target   harness.Target
 	Features []string // cpu targets
-	Harness  harness.Harness
-	Builds   Builds // nil: builds are always present (one host)
+	// Archs are further archs, without features, whose candidates the device runs: the x86-64 levels that a cpu has.
+	Archs   []string
+	Harness harness.Harness
+	Builds  Builds // nil: builds are always present (one host)
 	// ProbeFunc checks the device's health; nil: it is always healthy.
 	ProbeFunc func(ctx context.Context) error
 }

@@ -128,7 +128,20 @@ func (n *Node) fetch(ctx context.Context, digest string) ([]byte, error) {
 func (n *Node) unpack(ctx context.Context, e *workers.Evaluation) (*scheduler.Job, error) {
 	return e.Unpack(
 		func(d string) (*harness.Task, error) { return load(ctx, n, n.decoded.tasks, d) },
-		func(d string) (*harness.Structure, error) { return load(ctx, n, n.decoded.structures, d) })
+		func(d string) (*harness.Structure, error) { return n.structure(ctx, d) },
+		n.opt.ShippedFunc)
+}
+
+// structure loads a structure whose source has the digest that it says it has.
+func (n *Node) structure(ctx context.Context, digest string) (*harness.Structure, error) {
+	s, err := load(ctx, n, n.decoded.structures, digest)
+	if err != nil {
+		return nil, err
+	}
+	if sum := workers.NewBlob([]byte(s.Source)).Digest; sum != s.Digest {
+		return nil, &workers.Refusal{Reason: workers.ReasonMalformed, Detail: fmt.Sprintf("structure %.40q says that its source has digest %.12s; it has %.12s", s.Name, s.Digest, sum)}
+	}
+	return s, nil
 }
 
 func load[T any](ctx context.Context, n *Node, cache *blobs.Cache[*T], digest string) (*T, error) {

@@ -68,12 +68,13 @@ func (c *courier) deliver(ctx context.Context, schedulerID string, r *workers.Re
 		return &workers.Refusal{Reason: workers.ReasonMalformed, Detail: fmt.Sprintf("the report of %s cannot be written: %v", id, err)}
 	}
 	started := time.Now()
+	c.delay(id, redeliverAfter) // not the loop's business while it is ours
 	if err := c.spool.Put(spool.Entry{Key: id, Scheduler: schedulerID, Data: data, PutMS: started.UnixMilli()}); err != nil {
 		return err
 	}
 	c.markDone(key)
 	for {
-		c.delay(id, redeliverAfter) // not the loop's business while it is ours
+		c.delay(id, redeliverAfter)
 		err := c.node.enqueue(ctx, resultHeader(schedulerID, key), r)
 		if err == nil {
 			c.node.metrics.Stage.WithLabelValues("deliver").Observe(time.Since(started).Seconds())

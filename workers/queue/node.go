@@ -40,6 +40,9 @@ type Options struct {
 	Metrics *observe.Metrics // nil: its own, shown nowhere
 	Host    string           // name in the fleet; empty: the system's
 	Version string
+	// ShippedFunc says whether a source of this SHA-256 is embedded in the binary; nil: none is. Only such a one is Shipped here,
+	// whatever the payload says.
+	ShippedFunc func(digest string) bool
 	// Limits are permits that this process sets fleet-wide at its start, and again when Redis lost its data. Nil: none are set.
 	Limits map[string]int
 }

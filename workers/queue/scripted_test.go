@@ -15,6 +15,7 @@ import (
 	"ridgepoint/configs/expr"
 	"ridgepoint/harness"
 	"ridgepoint/scheduler"
+	"ridgepoint/workers"
 	"ridgepoint/workers/compile"
 	"ridgepoint/workers/gpu"
 	"ridgepoint/workers/spool"
@@ -106,7 +107,8 @@ func testTask() *harness.Task {
 }
 
 func testStructure() *harness.Structure {
-	return &harness.Structure{Name: "s", Direction: "s", Target: harness.TargetCUDA, Source: "void s(void) {}", Digest: "structure-digest",
+	const source = "void s(void) {}"
+	return &harness.Structure{Name: "s", Direction: "s", Target: harness.TargetCUDA, Source: source, Digest: workers.NewBlob([]byte(source)).Digest,
 		Launches: []harness.Launch{{Kernel: "s", Args: []string{"input"}}}}
 }
 

@@ -223,7 +223,8 @@ func (w *worker) belongsElsewhere(ctx context.Context, h *gpu.Handler, e *worker
 		return false
 	}
 	members, err := w.node.fleetNow(ctx)
-	return err == nil && fleet.Others(members, deviceQueue(h.Device()), e.Avoid)
+	queue := workers.DeviceQueue(e.Candidate.Target, e.Candidate.Options.Arch, e.Candidate.Options.Features)
+	return err == nil && fleet.Others(members, queue, e.Avoid)
 }
 
 // fillSplit adds what the queue knows to where the time went.

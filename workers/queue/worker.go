@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -264,22 +266,35 @@ func (w *worker) compileServer(base context.Context) (*stoppable, error) {
 }
 
 func (w *worker) deviceServer(base context.Context, h *gpu.Handler) (*stoppable, error) {
-	queue := deviceQueue(h.Device())
+	names := deviceQueues(h.Device())
+	queues := map[string]int{}
+	for _, q := range names {
+		maps.Copy(queues, workers.Priorities(q))
+	}
 	slots := 1
 	if w.cfg.Prefetch {
 		slots = 2
 	}
-	srv := w.node.server(workers.Priorities(queue), true, slots, w.cfg.Grace+3*time.Second)
+	srv := w.node.server(queues, true, slots, w.cfg.Grace+3*time.Second)
 	do := func(ctx context.Context, payload []byte, at workers.Place, tries int) error {
 		return w.measure(ctx, h, payload, at, tries)
 	}
 	if err := srv.Start(w.node.handler(base, workers.KindGPU, w.hand, do)); err != nil {
-		return nil, fmt.Errorf("serve %s: %w", queue, err)
+		return nil, fmt.Errorf("serve %v: %w", names, err)
 	}
 	return &stoppable{servers: []*asynq.Server{srv}}, nil
 }
 
-func deviceQueue(d gpu.Device) string { return workers.DeviceQueue(d.Target, d.Arch, d.Features) }
+// deviceQueues returns the base queues that a device takes from.
+func deviceQueues(d gpu.Device) []string {
+	out := []string{workers.DeviceQueue(d.Target, d.Arch, d.Features)}
+	for _, arch := range d.Archs {
+		if q := workers.DeviceQueue(d.Target, arch, nil); !slices.Contains(out, q) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
 
 // describe adds the worker to its process's entry in the fleet.
 func (w *worker) describe(m *fleet.Member) {
@@ -308,7 +323,7 @@ func (w *worker) describe(m *fleet.Member) {
 	w.mu.Unlock()
 	for _, h := range w.handlers {
 		d := w.describeDevice(h, now)
-		m.Queues = append(m.Queues, d.Queue)
+		m.Queues = append(m.Queues, d.Queues...)
 		m.Counts.Measured += d.Done
 		m.PerMinute += d.PerMinute
 		m.Devices = append(m.Devices, d)
@@ -318,7 +333,7 @@ func (w *worker) describe(m *fleet.Member) {
 func (w *worker) describeDevice(h *gpu.Handler, now time.Time) fleet.Device {
 	d, s := h.Device(), h.Stats()
 	up := now.Sub(w.node.started).Seconds()
-	out := fleet.Device{ID: d.ID, Name: d.Name, Arch: d.Arch, Queue: deviceQueue(d), State: fleet.StateWorking, Task: s.Task, Done: s.Done,
+	out := fleet.Device{ID: d.ID, Name: d.Name, Arch: d.Arch, Queues: deviceQueues(d), State: fleet.StateWorking, Task: s.Task, Done: s.Done,
 		PerMinute: w.measured[d.ID].perMinute(now), Faults: s.Faults, HeldShare: s.Held.Seconds() / up, BusyShare: s.Busy.Seconds() / up}
 	if w.node.draining.Load() {
 		out.State = fleet.StateDraining
