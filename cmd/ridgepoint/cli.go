@@ -44,6 +44,9 @@ type cli struct {
 	Brute    bruteCmd    `cmd:"" help:"Measure every configuration of a structure and record the space."`
 	Selftest selftestCmd `cmd:"" help:"Run a whole campaign on kernels with a planted optimum and check that it is found."`
 	Version  versionCmd  `cmd:"" help:"Print the version of this binary and how it was built."`
+	Worker   workerCmd   `cmd:"" help:"Serve a fleet from this machine: compile candidates, measure on its devices."`
+	Fleet    fleetCmd    `cmd:"" help:"Show who is in the fleet and what each does."`
+	Drain    drainCmd    `cmd:"" help:"Take a host out of the fleet without losing work."`
 }
 
 // exitError is an error with the exit code that it ends the process with.

@@ -169,7 +169,7 @@ func (e evalCmd) prepare(ctx context.Context, env environment, target harness.Ta
 
 // newJudge makes the judge that commands share: caches in the person's cache folder, locks and children in the temporary one.
 func newJudge(env environment, compiler string, reduced bool, targets ...judge.Target) (*judge.Judge, error) {
-	targets = append(targets, gpuTarget(env, reduced))
+	targets = append([]judge.Target{gpuTarget(env, reduced)}, targets...) // a card that is named takes its place
 	j, err := judge.New(judge.Config{CacheDir: cacheFolder(env), RunDir: runFolder(), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
 		Log: zerolog.New(env.stderr).Level(zerolog.WarnLevel)})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ridgepoint/workers/fleet"
-	"ridgepoint/workers/limits"
+	permits "ridgepoint/workers/limits"
 	"ridgepoint/workers/queue"
 )
 
@@ -25,10 +25,10 @@ type fleetCmd struct {
 
 // fleetView is what `fleet --json` prints.
 type fleetView struct {
-	Time    time.Time      `json:"time"` // Redis's clock
-	Members []fleet.Member `json:"members"`
-	Queues  []queue.Depth  `json:"queues"`
-	Limits  []limits.Usage `json:"limits"`
+	Time    time.Time       `json:"time"` // Redis's clock
+	Members []fleet.Member  `json:"members"`
+	Queues  []queue.Depth   `json:"queues"`
+	Limits  []permits.Usage `json:"limits"`
 }
 
 // Run prints the fleet.
@@ -68,7 +68,7 @@ func (c fleetCmd) view(ctx context.Context, client queue.Client) (*fleetView, er
 	if v.Queues, err = queue.Depths(ctx, client); err != nil {
 		return nil, err
 	}
-	v.Limits, err = limits.Usages(ctx, client)
+	v.Limits, err = permits.Usages(ctx, client)
 	return v, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"runtime"
 
 	"github.com/rs/zerolog"
@@ -11,12 +12,30 @@ import (
 
 // gpuTarget judges candidates of the cuda target on this machine's first card, or on the emulated device. It looks for
 // neither until a candidate asks.
-func gpuTarget(env environment, reduced bool) *gpu.Target {
-	return gpu.New(gpu.Config{
+func gpuTarget(env environment, reduced bool) *gpu.Target { return gpu.New(gpuConfig(env, reduced)) }
+
+// cardTarget judges on one of this machine's cards.
+func cardTarget(env environment, reduced bool, card int) *gpu.Target {
+	c := gpuConfig(env, reduced)
+	c.Device = card
+	return gpu.New(c)
+}
+
+func gpuConfig(env environment, reduced bool) gpu.Config {
+	return gpu.Config{
 		Driver: env.getenv("RIDGEPOINT_CUDA_DRIVER"), RunDir: runFolder(), CacheDir: cacheFolder(env), ReducedSandbox: reduced, Version: buildVersion(),
 		Compiler: cuda.Config{Use: env.getenv("RIDGEPOINT_CUDA_COMPILER"), Search: []string{env.getenv("CUDA_HOME"), env.getenv("VIRTUAL_ENV")}, Children: compileChildren()},
 		Log:      zerolog.New(env.stderr).Level(zerolog.WarnLevel),
-	})
+	}
+}
+
+// findCUDA says why there is no CUDA compiler on this machine, or nil.
+func findCUDA(ctx context.Context, env environment) error {
+	c, err := cuda.Find(ctx, gpuConfig(env, false).Compiler)
+	if err == nil {
+		c.Close()
+	}
+	return err
 }
 
 // compileChildren leaves cores to the program itself and to references: a quarter of them compile.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -48,7 +49,7 @@ func (n *Node) beat(ctx context.Context) error {
 
 // member describes this process.
 func (n *Node) member() *fleet.Member {
-	m := &fleet.Member{ID: n.id, Host: n.host, Version: n.opt.Version, State: fleet.StateWorking,
+	m := &fleet.Member{ID: n.id, Host: n.host, PID: os.Getpid(), Version: n.opt.Version, State: fleet.StateWorking,
 		StartedMS: n.started.Add(time.Duration(n.offset.Load())).UnixMilli()}
 	if n.draining.Load() {
 		m.State = fleet.StateDraining
