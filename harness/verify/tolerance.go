@@ -12,10 +12,11 @@ var unitRoundoff = map[harness.DType]float64{
 	harness.Float8E4M3: 0x1p-4, harness.Float8E5M2: 0x1p-3,
 }
 
-// smallestNormal is the smallest number that a float dtype holds at full precision.
-var smallestNormal = map[harness.DType]float64{
-	harness.Float64: 0x1p-1022, harness.Float32: 0x1p-126, harness.Float16: 0x1p-14, harness.BFloat16: 0x1p-126,
-	harness.Float8E4M3: 0x1p-6, harness.Float8E5M2: 0x1p-14,
+// unresolved is what a float dtype's output may be off by whatever the tolerances: the smallest normal number where flushing
+// denormals to zero is common practice, some steps of the denormals in the small formats, whose denormals are in use.
+var unresolved = map[harness.DType]float64{
+	harness.Float64: 0x1p-1022, harness.Float32: 0x1p-126, harness.BFloat16: 0x1p-126, harness.Float16: 0x1p-21,
+	harness.Float8E4M3: 0x1p-9, harness.Float8E5M2: 0x1p-16,
 }
 
 // ScaleShare is the largest share of an output's scale (its root mean square over the set) that the absolute tolerance may
@@ -30,8 +31,8 @@ func ScaleShare(d harness.DType) float64 {
 // task's plain set of the same size has plainRMS.
 //
 // The task's atol is written for its plain inputs. Inputs × 100 make the roundings of a sum × 100 too, so atol grows with the
-// output's scale; and it never exceeds ScaleShare of that scale, so that a null answer cannot hide below it. What is smaller
-// than the dtype's smallest normal number is not resolved: flushing to zero is within the rules.
+// output's scale; and it never exceeds ScaleShare of that scale, so that a null answer cannot hide below it. Nobody is asked for
+// more than the dtype resolves: flushing denormals to zero is within the rules.
 func ToleranceFor(e harness.Eval, d harness.DType, rms, plainRMS float64) Tolerance {
 	abs := e.ATol
 	if plainRMS > 0 && rms > plainRMS && !math.IsInf(rms, 0) {
@@ -40,7 +41,7 @@ func ToleranceFor(e harness.Eval, d harness.DType, rms, plainRMS float64) Tolera
 	if !math.IsNaN(rms) && !math.IsInf(rms, 0) {
 		abs = min(abs, ScaleShare(d)*rms)
 	}
-	return Tolerance{Abs: max(abs, smallestNormal[d]), Rel: e.RTol}
+	return Tolerance{Abs: max(abs, unresolved[d]), Rel: e.RTol}
 }
 
 // RMS returns the root mean square of the finite values.
