@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/rs/zerolog"
 
 	"ridgepoint/configs"
 	"ridgepoint/configs/tasks"
@@ -22,7 +22,7 @@ import (
 	"ridgepoint/scheduler/loop"
 	"ridgepoint/scheduler/memory"
 	"ridgepoint/scheduler/report"
-	"ridgepoint/workers/local"
+	"ridgepoint/workers/queue"
 )
 
 // dataFlag names the folder of the store.
@@ -150,6 +150,9 @@ type session struct {
 	structures []*harness.Structure
 	setup      bool
 	json       bool
+	redis      redisFlags
+	serve      serveFlags
+	permits    string // --limits
 }
 
 // run evaluates on this machine, shows progress on stderr and prints the result on stdout.
@@ -165,24 +168,47 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}
 	log := view.logger()
-	h, closeFunc, err := s.env.openHarness(ctx, harnessConfig{Task: s.campaign.Task, Target: s.campaign.Target, Setup: s.setup, Log: log})
+	var result *scheduler.Result
+	err := s.withCarriage(ctx, log, func(ctx context.Context, c *carriage) (err error) {
+		result, err = s.drive(ctx, c, view, log)
+		return err
+	})
+	view.close()
+	return s.finish(ctx, result, err)
+}
+
+// withCarriage opens the way to workers, with one in this process, for as long as work runs.
+func (s *session) withCarriage(ctx context.Context, log zerolog.Logger, work func(context.Context, *carriage) error) error {
+	cfg, err := s.redis.config(s.env)
 	if err != nil {
 		return err
 	}
-	d := local.New(local.Default(h, s.campaign.Target == harness.TargetCPU, log))
+	permits, err := parseLimits(s.permits)
+	if err != nil {
+		return err
+	}
+	worker, closeFunc, err := ownWorker(ctx, s.env, []*scheduler.Campaign{s.campaign}, s.store.Dir(), cfg.IsEmbedded(), s.setup, log)
+	if err != nil {
+		return err
+	}
+	err = withNode(ctx, s.env, nodeConfig{Redis: cfg, Serve: s.serve, Limits: permits, Log: log}, func(ctx context.Context, n *queue.Node) error {
+		c := newCarriage(n, s.store, log)
+		return c.carry(ctx, worker, func(ctx context.Context) error { return work(ctx, c) })
+	})
+	return errors.Join(err, closeFunc())
+}
+
+// drive runs the campaign's loop over a carriage.
+func (s *session) drive(ctx context.Context, c *carriage, view *view, log zerolog.Logger) (*scheduler.Result, error) {
+	d := c.dispatcher(s.campaign, 1, 0)
+	defer d.Close()
 	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log,
 		EventFunc: view.event, ProgressFunc: view.progress})
 	if err != nil {
-		return errors.Join(err, closeFunc())
+		return nil, err
 	}
-	work, cancel := context.WithCancel(ctx)
-	var group errgroup.Group
-	group.Go(func() error { return d.Run(work, l.Deliver) })
-	result, err := l.Run(ctx)
-	cancel()
-	view.close()
-	err = errors.Join(err, group.Wait(), closeFunc())
-	return s.finish(ctx, result, err)
+	defer c.join(s.campaign.ID, l.Deliver)()
+	return l.Run(ctx)
 }
 
 func (s *session) newOptimizer(space *optimizer.Space, seed uint64) (optimizer.Optimizer, error) {

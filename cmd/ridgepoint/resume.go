@@ -12,7 +12,10 @@ type resumeCmd struct {
 	Campaign string `arg:"" optional:"" default:"last" help:"Campaign id, its beginning, or last."`
 	Setup    bool   `help:"Install what is missing (a C compiler) with the system's package manager first."`
 	JSON     bool   `name:"json" help:"End with one JSON object on stdout."`
+	Limits   string `help:"Permits across the fleet, such as gpu=2,compile=4." placeholder:"CLASS=N,..."`
 	dataFlag
+	redisFlags
+	serveFlags
 }
 
 // Run goes on with the campaign.
@@ -29,6 +32,6 @@ func (c *resumeCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return errors.Join(&exitError{exitUsage, err}, store.Close())
 	}
-	s := &session{env: env, store: store, campaign: &row.Campaign, setup: c.Setup, json: c.JSON}
+	s := &session{env: env, store: store, campaign: &row.Campaign, setup: c.Setup, json: c.JSON, redis: c.redisFlags, serve: c.serveFlags, permits: c.Limits}
 	return errors.Join(s.run(ctx), store.Close())
 }

@@ -21,7 +21,10 @@ type runCmd struct {
 	Seed          uint64        `help:"Seed of every random choice; 0 draws one."`
 	Setup         bool          `help:"Install what is missing (a C compiler) with the system's package manager first."`
 	JSON          bool          `name:"json" help:"End with one JSON object on stdout."`
+	Limits        string        `help:"Permits across the fleet, such as gpu=2,compile=4." placeholder:"CLASS=N,..."`
 	dataFlag
+	redisFlags
+	serveFlags
 }
 
 // Run runs the campaign.
@@ -42,7 +45,7 @@ func (c *runCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	s := &session{env: env, store: store, campaign: campaign, structures: structures, setup: c.Setup, json: c.JSON}
+	s := &session{env: env, store: store, campaign: campaign, structures: structures, setup: c.Setup, json: c.JSON, redis: c.redisFlags, serve: c.serveFlags, permits: c.Limits}
 	return errors.Join(s.run(ctx), store.Close())
 }
 
