@@ -177,6 +177,9 @@ func TestCases(t *testing.T) {
 					t.Error("times were reported on the emulated device")
 				}
 				t.Logf("%v in %v: %s", r.Fault, time.Since(begin).Round(time.Millisecond), r.Reason)
+				for _, s := range r.Sizes {
+					t.Logf("  %s: median %.2f us, spread %.1f %%, clock %v", s.Size, s.MedianUS, 100*s.SpreadRatio, s.ClockMHz)
+				}
 			}
 		})
 	}
