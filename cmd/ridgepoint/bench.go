@@ -2,5 +2,6 @@ package main
 
 // benchCmd measures parts of Ridgepoint.
 type benchCmd struct {
-	Optimizer benchOptimizerCmd `cmd:"" help:"Run search strategies against recorded tuning spaces."`
+	Throughput benchThroughputCmd `cmd:"" help:"Tune one structure and say how many evaluations a second that gives."`
+	Optimizer  benchOptimizerCmd  `cmd:"" help:"Run search strategies against recorded tuning spaces."`
 }
