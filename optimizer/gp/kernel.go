@@ -53,14 +53,15 @@ func (h hyper) records() int          { return len(h.theta) - h.columns - 3 }
 // prior is the normal prior of one logarithm and the walls beyond which it may not go.
 type prior struct{ mean, sd, low, high float64 }
 
-// priors returns the priors for a number of columns and records.
+// priors returns the priors for a number of columns and records: lengths about 0.35√D, since a sum over D columns grows so, and
+// twice the weight on additive effects, which a handful of points can teach.
 func priors(columns, records int) []prior {
 	out := make([]prior, 0, columns+3+records)
 	length := math.Log(0.35 * math.Sqrt(float64(columns)))
 	for range columns {
 		out = append(out, prior{length, 1, -4, 4})
 	}
-	out = append(out, prior{0, 1, -4, 4}, prior{0, 1, -4, 4}, prior{math.Log(1e-3), 1.5, -12, 1})
+	out = append(out, prior{0, 1, -4, 4}, prior{math.Log(2), 1, -4, 4}, prior{math.Log(1e-3), 1.5, -12, 1})
 	for range records {
 		out = append(out, prior{math.Log(0.3), 1.5, -8, 4})
 	}

@@ -15,13 +15,10 @@ const (
 	warmSpread    = 2   // then space-filling ones, which tell whether the records predict anything
 	gateFrom      = 5   // successes from which the records must correlate with what was seen
 	gateLeast     = 0.2 // Spearman's
-	coldFrom      = 5   // evaluations from which the cold model proposes every coldEvery-th
-	coldEvery     = 3
-	stuckAfter    = 8  // evaluations without a gain after which it proposes every second
-	gatedWarm     = 8  // under the gate every gatedWarm-th proposal still follows the records
-	middleFrom    = 16 // from here on it has every second
-	lateFrom      = 32 // and from here on all but every lateWarm-th: the records gain early, what they hide is found late
-	lateWarm      = 4  // they hide is found late
+	coldFrom      = 5  // evaluations from which the cold model, its design first, has every second proposal
+	gatedWarm     = 8  // while the records fail to predict, every gatedWarm-th proposal still follows them
+	lateFrom      = 20 // from here on the cold model has all but every lateWarm-th: what records give, they give early, and a
+	lateWarm      = 8  // record that predicts most of a space and hides its optimum must not hold the search
 	pickLowest    = 400
 	pickEach      = 100
 	pickMeanWorth = 0.001
@@ -61,35 +58,29 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 		return next(h, s.cold.design, s.opt.Seed)
 	}
 	s.model.prepare(h, s.cold.enc)
-	if s.gated(h) {
-		if open := s.designLeft(h); open >= 0 {
-			return open, nil
-		}
-		if turn%gatedWarm != 0 {
-			return s.proposeCold(h)
-		}
-		return s.proposeWarm(h)
+	if s.gated(h) && turn%gatedWarm != 0 {
+		return s.proposeCold(h)
 	}
-	if s.coldTurn(h, turn) {
+	if coldTurn(turn) {
 		return s.proposeCold(h)
 	}
 	return s.proposeWarm(h)
 }
 
 // coldTurn reports whether the cold model has this proposal.
-func (s *Warm) coldTurn(h *optimizer.History, turn int) bool {
+func coldTurn(turn int) bool {
 	switch {
 	case turn >= lateFrom:
 		return turn%lateWarm != 0
 	case turn < coldFrom:
 		return false
-	case turn >= middleFrom || h.SinceGain() >= stuckAfter:
-		return turn%2 == 0
 	default:
-		return turn%coldEvery == 0
+		return turn%2 == 0
 	}
 }
 
+// proposeCold returns what is left of the cold design, then what the cold model proposes: without its own design it has seen
+// only where the records led.
 func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 	if open := s.designLeft(h); open >= 0 {
 		return open, nil
