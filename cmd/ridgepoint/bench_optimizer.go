@@ -18,7 +18,7 @@ import (
 
 // benchOptimizerCmd runs search strategies against recorded tuning spaces.
 type benchOptimizerCmd struct {
-	Spaces      string   `required:"" type:"existingdir" placeholder:"DIR" help:"Folder of recorded spaces: our .jsonl(.gz), Kernel Tuner caches and T4 results (.json, .json.gz)."`
+	Spaces      string   `type:"existingdir" placeholder:"DIR" help:"Folder of recorded spaces: our .jsonl(.gz), Kernel Tuner caches and T4 results (.json, .json.gz)."`
 	Strategy    []string `default:"portfolio" placeholder:"NAME" help:"Strategies, separated by commas (random, local, tpe, goptuna-tpe, gp, portfolio)."`
 	Seeds       int      `default:"30" help:"Runs of each strategy on each space."`
 	Budget      int      `default:"220" help:"Unique configurations a run may evaluate."`
@@ -29,6 +29,7 @@ type benchOptimizerCmd struct {
 	Only        string   `placeholder:"TEXT" help:"Only the spaces whose name contains TEXT."`
 	Except      string   `placeholder:"TEXT" help:"Not the spaces whose name contains TEXT."`
 	Structures  bool     `help:"Take the algorithm switches of conv, gemm and pnpoly as structures, and compare ways of spending one budget over them."`
+	Latency     bool     `help:"Instead: how long asks take at 1000 and 2000 observations of a space with 8 parameters and 20 000 configurations."`
 	CSV         string   `type:"path" placeholder:"FILE" help:"Write one line a run to FILE."`
 	SVG         string   `type:"path" placeholder:"FILE" help:"Draw the curves to FILE."`
 	JSON        bool     `help:"Print the summaries as JSON."`
@@ -44,6 +45,12 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 		if !slices.Contains(strategy.Names(), name) {
 			return &exitError{exitUsage, fmt.Errorf("strategy %q is unknown: use %s", name, strings.Join(strategy.Names(), ", "))}
 		}
+	}
+	if c.Latency {
+		return c.latencies(ctx, env)
+	}
+	if c.Spaces == "" {
+		return &exitError{exitUsage, fmt.Errorf("--spaces DIR is needed: the folder of recorded spaces")}
 	}
 	all, err := replay.LoadDir(c.Spaces)
 	if err != nil {
@@ -73,6 +80,34 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 		return err
 	}
 	return c.write(env, cells)
+}
+
+// latencies measures the strategies one after another, alone.
+func (c benchOptimizerCmd) latencies(ctx context.Context, env environment) error {
+	space, err := replay.LatencySpace()
+	if err != nil {
+		return err
+	}
+	var out []*replay.Latency
+	for _, name := range c.Strategy {
+		for _, n := range []int{1000, 2000} {
+			s, err := strategy.New(name, space, strategy.Options{Seed: 1})
+			if err != nil {
+				return err
+			}
+			l, err := replay.MeasureLatency(ctx, name, space, s, n, time.Now)
+			if err != nil {
+				return err
+			}
+			out = append(out, l)
+		}
+	}
+	if !c.JSON {
+		return replay.WriteLatencies(env.stdout, space, out)
+	}
+	e := json.NewEncoder(env.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
 }
 
 func (c benchOptimizerCmd) jobs() int {

@@ -15,10 +15,10 @@ const (
 	warmSpread    = 2   // then space-filling ones, which tell whether the records predict anything
 	gateFrom      = 5   // successes from which the records must correlate with what was seen
 	gateLeast     = 0.2 // Spearman's
-	coldFrom      = 5  // evaluations from which the cold model, its design first, has every second proposal
-	gatedWarm     = 8  // while the records fail to predict, every gatedWarm-th proposal still follows them
-	lateFrom      = 20 // from here on the cold model has all but every lateWarm-th: what records give, they give early, and a
-	lateWarm      = 8  // record that predicts most of a space and hides its optimum must not hold the search
+	coldFrom      = 5   // evaluations from which the cold model, its design first, has every second proposal
+	gatedWarm     = 8   // while the records fail to predict, only every gatedWarm-th proposal still follows them
+	lateFrom      = 20  // from here on the cold model has all but every lateWarm-th: what records give, they give early, and a
+	lateWarm      = 8   // record that predicts most of a space and hides its optimum must not hold the search
 	pickLowest    = 400
 	pickEach      = 100
 	pickMeanWorth = 0.001
@@ -27,12 +27,11 @@ const (
 // Warm is the optimizer of a space of which records exist. A model of the difference between the records and what is seen
 // here proposes beside a cold model that knows nothing of them, so that no record can hold the search for good.
 type Warm struct {
-	opt    Options
-	prior  *transfer.Prior
-	cold   *Strategy
-	model  *model
-	picks  []int
-	spread []int
+	opt   Options
+	prior *transfer.Prior
+	cold  *Strategy
+	model *model
+	picks []int
 }
 
 // NewWarm returns the strategy for a prior with at least one source.
@@ -57,11 +56,11 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	case turn < warmStart+warmSpread || h.OK < 2:
 		return next(h, s.cold.design, s.opt.Seed)
 	}
-	s.model.prepare(h, s.cold.enc)
-	if s.gated(h) && turn%gatedWarm != 0 {
+	if coldTurn(turn) {
 		return s.proposeCold(h)
 	}
-	if coldTurn(turn) {
+	s.model.prepare(h, s.cold.enc)
+	if s.gated(h) && turn%gatedWarm != 0 {
 		return s.proposeCold(h)
 	}
 	return s.proposeWarm(h)
