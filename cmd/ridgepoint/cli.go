@@ -37,6 +37,11 @@ type cli struct {
 	Run      runCmd      `cmd:"" help:"Search for a faster kernel: a campaign on this machine, its winner confirmed and replayed."`
 	Resume   resumeCmd   `cmd:"" help:"Go on with a campaign that was stopped or killed."`
 	Ls       lsCmd       `cmd:"" help:"List the campaigns of a store."`
+	Report   reportCmd   `cmd:"" help:"Show what a campaign found, and why the winner won; --html writes a page."`
+	Replay   replayCmd   `cmd:"" help:"Build and measure a campaign's winner again: fresh process, empty cache, new seeds."`
+	Export   exportCmd   `cmd:"" help:"Write a campaign's winner with a driver that checks and times it without Ridgepoint."`
+	Rescore  rescoreCmd  `cmd:"" help:"Rank a campaign's candidates under another reward, from the stored runtimes."`
+	Diff     diffCmd     `cmd:"" help:"Compare two records: what they were made of, and where one is slower."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
 	Eval     evalCmd     `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
 	Dev      devCmd      `cmd:"" help:"Tools for trying Ridgepoint out."`
