@@ -34,6 +34,7 @@ type Report struct {
 	Sizes       []SizeTime  `json:"sizes,omitempty"`  // scored sizes, in the task's order
 	Censored    *Censored   `json:"censored,omitempty"`
 	Contest     *Contest    `json:"contest,omitempty"`  // confirmations and A/A runs
+	Survey      []Spectrum  `json:"survey,omitempty"`   // of StageCalibrate
 	Warnings    []Diagnosis `json:"warnings,omitempty"` // main problem first, then at most two minor ones
 	Detail      []string    `json:"detail,omitempty"`   // everything else, one line each
 	Environment Environment `json:"environment"`
@@ -55,6 +56,8 @@ const (
 	StageFirst   Stage = "first" // the first candidate of a structure
 	StageConfirm Stage = "confirm"
 	StageReplay  Stage = "replay"
+	// StageCalibrate measures the errors of a kernel that is known to be right, against no tolerance, and times nothing.
+	StageCalibrate Stage = "calibrate"
 )
 
 // Errors are the numerical errors of outputs against the float64 reference, over all elements compared.
@@ -64,6 +67,24 @@ type Errors struct {
 	MismatchRatio float64 `json:"mismatch_ratio"` // share of elements out of tolerance, 0 to 1
 	NonFinite     int64   `json:"non_finite"`
 	Compared      int64   `json:"compared"` // elements
+}
+
+// Spectrum is how large the errors of one output are at one size and input set, against the float64 reference.
+type Spectrum struct {
+	Size         Size    `json:"size"`
+	Distribution string  `json:"distribution"`
+	Tensor       string  `json:"tensor"`
+	DType        DType   `json:"dtype"`
+	Elements     int64   `json:"elements"`
+	RMS          float64 `json:"rms"` // of the expected output
+	MaxAbs       Number  `json:"max_abs_error"`
+	MeanAbs      Number  `json:"mean_abs_error"`
+	NonFinite    int64   `json:"non_finite"`
+	// Over[k] is how many elements err by more than MaxAbs/2^(k+1).
+	Over []int64 `json:"over"`
+	// MaxRel is the least r with |out-ref| <= Floor + r*|ref| everywhere, to a tenth; Floor is one rounding of the output's RMS.
+	MaxRel float64 `json:"max_relative_error"`
+	Floor  float64 `json:"floor"`
 }
 
 // Evidence says where a candidate went wrong, so that a person can go and look.

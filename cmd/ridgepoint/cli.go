@@ -34,24 +34,26 @@ const (
 
 // cli is the command line; each subcommand has its own file.
 type cli struct {
-	Run      runCmd      `cmd:"" help:"Search for a faster kernel: a campaign on this machine, its winner confirmed and replayed."`
-	Resume   resumeCmd   `cmd:"" help:"Go on with a campaign that was stopped or killed."`
-	Ls       lsCmd       `cmd:"" help:"List the campaigns of a store."`
-	Report   reportCmd   `cmd:"" help:"Show what a campaign found, and why the winner won; --html writes a page."`
-	Replay   replayCmd   `cmd:"" help:"Build and measure a campaign's winner again: fresh process, empty cache, new seeds."`
-	Export   exportCmd   `cmd:"" help:"Write a campaign's winner with a driver that checks and times it without Ridgepoint."`
-	Rescore  rescoreCmd  `cmd:"" help:"Rank a campaign's candidates under another reward, from the stored runtimes."`
-	Diff     diffCmd     `cmd:"" help:"Compare two records: what they were made of, and where one is slower."`
-	Doctor   doctorCmd   `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
-	Eval     evalCmd     `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
-	Dev      devCmd      `cmd:"" help:"Tools for trying Ridgepoint out."`
-	Bench    benchCmd    `cmd:"" help:"Measure parts of Ridgepoint."`
-	Brute    bruteCmd    `cmd:"" help:"Measure every configuration of a structure and record the space."`
-	Selftest selftestCmd `cmd:"" help:"Run a whole campaign on kernels with a planted optimum and check that it is found."`
-	Version  versionCmd  `cmd:"" help:"Print the version of this binary and how it was built."`
-	Worker   workerCmd   `cmd:"" help:"Serve a fleet from this machine: compile candidates, measure on its devices."`
-	Fleet    fleetCmd    `cmd:"" help:"Show who is in the fleet and what each does."`
-	Drain    drainCmd    `cmd:"" help:"Take a host out of the fleet without losing work."`
+	Run       runCmd       `cmd:"" help:"Search for a faster kernel: a campaign on this machine, its winner confirmed and replayed."`
+	Resume    resumeCmd    `cmd:"" help:"Go on with a campaign that was stopped or killed."`
+	Ls        lsCmd        `cmd:"" help:"List the campaigns of a store."`
+	Report    reportCmd    `cmd:"" help:"Show what a campaign found, and why the winner won; --html writes a page."`
+	Replay    replayCmd    `cmd:"" help:"Build and measure a campaign's winner again: fresh process, empty cache, new seeds."`
+	Export    exportCmd    `cmd:"" help:"Write a campaign's winner with a driver that checks and times it without Ridgepoint."`
+	Rescore   rescoreCmd   `cmd:"" help:"Rank a campaign's candidates under another reward, from the stored runtimes."`
+	Diff      diffCmd      `cmd:"" help:"Compare two records: what they were made of, and where one is slower."`
+	Doctor    doctorCmd    `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
+	Eval      evalCmd      `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
+	Check     checkCmd     `cmd:"" help:"Ask whether a task would let a wrong kernel pass, or a right one fail."`
+	Calibrate calibrateCmd `cmd:"" help:"Run a kernel that is known to be right and propose tolerances."`
+	Dev       devCmd       `cmd:"" help:"Tools for trying Ridgepoint out."`
+	Bench     benchCmd     `cmd:"" help:"Measure parts of Ridgepoint."`
+	Brute     bruteCmd     `cmd:"" help:"Measure every configuration of a structure and record the space."`
+	Selftest  selftestCmd  `cmd:"" help:"Run a whole campaign on kernels with a planted optimum and check that it is found."`
+	Version   versionCmd   `cmd:"" help:"Print the version of this binary and how it was built."`
+	Worker    workerCmd    `cmd:"" help:"Serve a fleet from this machine: compile candidates, measure on its devices."`
+	Fleet     fleetCmd     `cmd:"" help:"Show who is in the fleet and what each does."`
+	Drain     drainCmd     `cmd:"" help:"Take a host out of the fleet without losing work."`
 }
 
 // exitError is an error with the exit code that it ends the process with.

@@ -72,6 +72,9 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 		}
 		return LaunchLimit(q.Task, s)
 	}
+	if q.Plan.Stage == harness.StageCalibrate {
+		return b.survey(ctx, r, limit)
+	}
 	cases := verify.Cases(q.Task, q.Candidate.Target, q.Plan.Stage, q.Plan.Seed, b.Engine.Traits().MemoryBytes)
 	v, err := verify.Run(ctx, b.Engine, verify.Order{Task: q.Task, Module: b.Module, Cases: cases, Pool: b.Pool, Seed: verify.Mix(q.Plan.Seed, 1), LimitFunc: limit})
 	if err != nil {

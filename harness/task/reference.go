@@ -56,3 +56,14 @@ func (d *taskDecoder) indentation(line int) int {
 	}
 	return 0
 }
+
+// WithReference returns a copy of a task with another reference text, digest included. A wrong text is an error.
+func WithReference(t *harness.Task, text string) (*harness.Task, error) {
+	if _, err := torch.Parse(text, ReferenceNames(t)); err != nil {
+		return nil, err
+	}
+	c := *t
+	c.Reference = harness.Reference{Expr: text}
+	c.Digest = digest(&c)
+	return &c, nil
+}

@@ -65,3 +65,6 @@ func RMS(values []float64) float64 {
 	}
 	return top * math.Sqrt(sum/float64(n))
 }
+
+// Unit returns the relative error of one rounding to a float dtype; 0 for integers.
+func Unit(d harness.DType) float64 { return unitRoundoff[d] }
