@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"ridgepoint/workers"
 )
@@ -25,6 +26,7 @@ func Connect(ctx context.Context, cfg Config) (Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	routeRedisLog(zerolog.Nop()) // failures come back as errors
 	client := newClient(o)
 	if err := ping(ctx, client); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis %s: %w; check that it runs, the address, the user and the password", scrub(cfg.Redis), err), client.Close())

@@ -33,3 +33,9 @@ func (n *Node) enqueue(ctx context.Context, h workers.Header, body any) error {
 	}
 	return nil
 }
+
+// Poison puts a payload that nobody can read into a queue, for soaks and drills: it must be parked and counted.
+func Poison(ctx context.Context, client Client, queue, id string) error {
+	_, err := asynq.NewClientFromRedisClient(client).EnqueueContext(ctx, asynq.NewTask("compile", []byte("poison")), asynq.Queue(queue), asynq.TaskID(id))
+	return err
+}
