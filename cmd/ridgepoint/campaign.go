@@ -153,6 +153,8 @@ type session struct {
 	redis      redisFlags
 	serve      serveFlags
 	permits    string // --limits
+	weight     float64
+	priority   int
 }
 
 // run evaluates on this machine, shows progress on stderr and prints the result on stdout.
@@ -200,9 +202,9 @@ func (s *session) withCarriage(ctx context.Context, log zerolog.Logger, work fun
 
 // drive runs the campaign's loop over a carriage.
 func (s *session) drive(ctx context.Context, c *carriage, view *view, log zerolog.Logger) (*scheduler.Result, error) {
-	d := c.dispatcher(s.campaign, 1, 0)
+	d := c.dispatcher(s.campaign, s.weight, s.priority)
 	defer d.Close()
-	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log,
+	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log, Weight: s.weight, Priority: s.priority,
 		EventFunc: view.event, ProgressFunc: view.progress})
 	if err != nil {
 		return nil, err

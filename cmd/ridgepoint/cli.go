@@ -51,6 +51,8 @@ type cli struct {
 	Brute     bruteCmd     `cmd:"" help:"Measure every configuration of a structure and record the space."`
 	Selftest  selftestCmd  `cmd:"" help:"Run a whole campaign on kernels with a planted optimum and check that it is found."`
 	Version   versionCmd   `cmd:"" help:"Print the version of this binary and how it was built."`
+	Scheduler schedulerCmd `cmd:"" help:"Run campaigns over a fleet, without workers of its own."`
+	Batch     batchCmd     `cmd:"" help:"Run many campaigns as one night, with a total budget, a deadline and an order."`
 	Worker    workerCmd    `cmd:"" help:"Serve a fleet from this machine: compile candidates, measure on its devices."`
 	Fleet     fleetCmd     `cmd:"" help:"Show who is in the fleet and what each does."`
 	Drain     drainCmd     `cmd:"" help:"Take a host out of the fleet without losing work."`
