@@ -32,6 +32,9 @@ func (n *Node) Scheduler(ctx context.Context, id string, deliver scheduler.Deliv
 	n.mu.Unlock()
 	queue := workers.ResultsQueue(id)
 	if err := n.reclaim(ctx, queue); err != nil {
+		if ctx.Err() != nil {
+			return nil // ended before it began
+		}
 		return err
 	}
 	srv := n.server(map[string]int{queue: 1}, true, resultSlots, 5*time.Second)
