@@ -171,6 +171,11 @@ func Load(campaign string) (*Config, error) {
 	if err := decode(campaign, b, &c.Campaign); err != nil {
 		return nil, err
 	}
+	if r := c.Campaign.Reward; r != nil {
+		if _, err := reward.New(r.Noun()); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrConfig, campaign, err)
+		}
+	}
 	c.Campaign.File = campaign
 	if c.Campaign.Name == "" {
 		c.Campaign.Name = strings.TrimSuffix(filepath.Base(campaign), filepath.Ext(campaign))

@@ -64,7 +64,10 @@ func (d *decoder) extents(n *node, what string, names []string) []string {
 func (d *decoder) args(n *node, what string, known []string) []string {
 	var out []string
 	for _, item := range d.list(n, what) {
-		a := d.text(item, what)
+		a := widened(item)
+		if a == "" {
+			a = d.text(item, what)
+		}
 		name, _, _ := strings.Cut(a, ":")
 		if d.err != nil {
 			return nil
@@ -78,6 +81,14 @@ func (d *decoder) args(n *node, what string, known []string) []string {
 		d.fail(n, "list the arguments in the order of the kernel's parameters", "%s: is empty", what)
 	}
 	return out
+}
+
+// widened returns rows:int64 where it was read as a map of one entry, as YAML does within { }; else "".
+func widened(n *node) string {
+	if n.kind == kindMap && len(n.keys) == 1 && n.keys[0].value.kind == kindScalar {
+		return n.keys[0].name + ":" + n.keys[0].value.text
+	}
+	return ""
 }
 
 // checkArgs checks widths ("rows:int64") and that every output is an argument of some launch.
