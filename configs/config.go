@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"ridgepoint/harness"
+	"ridgepoint/optimizer/strategy"
 	"ridgepoint/scheduler"
 	"ridgepoint/scheduler/reward"
 )
@@ -171,10 +173,8 @@ func Load(campaign string) (*Config, error) {
 	if err := decode(campaign, b, &c.Campaign); err != nil {
 		return nil, err
 	}
-	if r := c.Campaign.Reward; r != nil {
-		if _, err := reward.New(r.Noun()); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrConfig, campaign, err)
-		}
+	if err := c.Campaign.validate(campaign, b); err != nil {
+		return nil, err
 	}
 	c.Campaign.File = campaign
 	if c.Campaign.Name == "" {
@@ -210,7 +210,45 @@ func decode(name string, b []byte, v any) error {
 		return nil
 	}
 	if err := yaml.UnmarshalWithOptions(b, v, yaml.Strict()); err != nil {
-		return fmt.Errorf("%w: %s: %s\n(every key is documented in configs/default.yaml)", ErrConfig, name, yaml.FormatError(err, false, true))
+		reason := err.Error()
+		var ye yaml.Error
+		if errors.As(err, &ye) {
+			reason = ye.GetMessage()
+			if t := ye.GetToken(); t != nil && t.Position != nil {
+				name = fmt.Sprintf("%s:%d:%d", name, t.Position.Line, t.Position.Column)
+			}
+		}
+		return fmt.Errorf("%w: %s: %s; every key is documented in configs/default.yaml", ErrConfig, name, strings.ReplaceAll(strings.TrimSpace(reason), "\n", " "))
+	}
+	return nil
+}
+
+// place is where a key stands in a file: file:line:column, or the file where it does not.
+func place(name string, b []byte, key string) string {
+	path, err := yaml.PathString("$." + key)
+	if err != nil {
+		return name
+	}
+	node, err := path.ReadNode(bytes.NewReader(b))
+	if err != nil || node.GetToken() == nil {
+		return name
+	}
+	at := node.GetToken().Position
+	return fmt.Sprintf("%s:%d:%d", name, at.Line, at.Column)
+}
+
+// validate checks the words of a campaign file, so that a wrong one is named with its place.
+func (c *Campaign) validate(name string, b []byte) error {
+	if _, err := harness.ParseTarget(c.Target); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, place(name, b, "target"), err)
+	}
+	if names := strategy.Names(); !slices.Contains(names, c.Optimizer) {
+		return fmt.Errorf("%w: %s: optimizer %q is not known; want one of %s", ErrConfig, place(name, b, "optimizer"), c.Optimizer, strings.Join(names, ", "))
+	}
+	if c.Reward != nil {
+		if _, err := reward.New(c.Reward.Noun()); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrConfig, place(name, b, "reward"), err)
+		}
 	}
 	return nil
 }

@@ -148,15 +148,15 @@ var badStructures = []badStructure{
 type badConfig struct{ name, text, place, want string }
 
 var badConfigs = []badConfig{
-	{"unknown key", "name: a\nbudgets: {wall: 1m}\n", "[2:1]", `unknown field "budgets"`},
+	{"unknown key", "name: a\nbudgets: {wall: 1m}\n", ":2:1:", `unknown field "budgets"`},
 	{"duration without unit", "budget: {wall: 90}\n", "", "want a number with its unit"},
-	{"number in words", "seed: none\n", "[1:7]", "cannot unmarshal"},
-	{"broken syntax", "budget: {wall: 1m\n", "", "could not find flow mapping end token"},
+	{"number in words", "seed: none\n", ":1:7:", "cannot unmarshal"},
+	{"broken syntax", "budget: {wall: 1m\n", ":1:9:", "could not find flow mapping end token"},
 	{"no such structures", "structures: [none/*.c]\n", "", "names no file"},
-	{"unknown target", "target: tpu\n", "", `target "tpu" is not known`},
-	{"unknown optimizer", "optimizer: oracle\n", "", "oracle"},
-	{"share over one", "remeasure_share: 1.5\n", "", "remeasure"},
-	{"unknown reward", "reward: {kind: best}\n", "", "best"},
+	{"unknown target", "target: tpu\n", ":1:9:", `target "tpu" is not known`},
+	{"unknown optimizer", "optimizer: oracle\n", ":1:12:", `optimizer "oracle" is not known`},
+	{"share over one", "remeasure_share: 1.5\n", ":", "remeasure_share: want 0 to 0.5"},
+	{"unknown reward", "reward: {kind: best}\n", ":1:9", `reward.kind "best" is not known`},
 }
 
 // complain runs Ridgepoint in process and returns its exit code and what it says on stderr.
@@ -248,7 +248,11 @@ func TestBadInput(t *testing.T) {
 		t.Run("config/"+c.name, func(t *testing.T) {
 			file := write(t, t.TempDir(), "campaign.yaml", c.text)
 			code, text := complain(t, "run", file)
-			said(t, code, text, "", c.place, c.want)
+			where := file
+			if c.place == "" {
+				where = ""
+			}
+			said(t, code, text, where, c.place, c.want)
 			note(c.want, text)
 		})
 	}
