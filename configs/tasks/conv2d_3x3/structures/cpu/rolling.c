@@ -9,7 +9,7 @@ params:
   BAND:    {values: [8, 32, 128, 512]}       # output rows a strip runs down before the next strip
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [16384, 65536, 262144]}  # pixels that one more thread must be worth
-default: {VEC: 8, UNROLL: 2, BAND: 32, THREADS: 2, GRAIN: 65536}
+default: {VEC: 8, UNROLL: 2, BAND: 8, THREADS: 2, GRAIN: 262144}
 */
 
 /* A strip of VEC*UNROLL columns runs down a band of rows. Each input row is loaded once and added to the three output rows that it
@@ -36,6 +36,8 @@ static float pixel(const float *input, const float *weight, int h, int w, int y,
 /* Output rows [top, bottom) of the columns [x, x + STEP), all of which have both neighbours. */
 static void strip(const float *input, const float *weight, float *output, int h, int w, int top, int bottom, int x) {
     vec above[UNROLL], here[UNROLL]; /* sums of the rows y-1 and y, when input row y arrives */
+    float k[9];                      /* a copy that no store can touch */
+    for (int i = 0; i < 9; i++) k[i] = weight[i];
     for (int u = 0; u < UNROLL; u++) above[u] = here[u] = (vec){0};
     int from = top > 0 ? top - 1 : 0, to = bottom < h ? bottom + 1 : h;
     for (int y = from; y < to; y++) {
@@ -44,9 +46,14 @@ static void strip(const float *input, const float *weight, float *output, int h,
 #pragma GCC unroll 4
         for (int u = 0; u < UNROLL; u++) {
             vec left = load(row + u * VEC - 1), mid = load(row + u * VEC), right = load(row + u * VEC + 1);
-            vec done = above[u] + (left * weight[6] + mid * weight[7] + right * weight[8]);
-            above[u] = here[u] + (left * weight[3] + mid * weight[4] + right * weight[5]);
-            here[u] = left * weight[0] + mid * weight[1] + right * weight[2];
+            vec done = above[u] + left * k[6];
+            done += mid * k[7];
+            done += right * k[8];
+            above[u] = here[u] + left * k[3];
+            above[u] += mid * k[4];
+            above[u] += right * k[5];
+            here[u] = left * k[0] + mid * k[1];
+            here[u] += right * k[2];
             if (y > top) *(vecu *)(out + u * VEC) = done;
         }
     }

@@ -9,11 +9,11 @@ params:
   STREAM:  {values: [0, 1048576, 4194304]}   # pixels from which results go round the caches; 0: never
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [16384, 65536, 262144]}  # pixels that one more thread must be worth
-default: {VEC: 8, ROWS: 4, STREAM: 0, THREADS: 2, GRAIN: 65536}
+default: {VEC: 8, ROWS: 2, STREAM: 0, THREADS: 2, GRAIN: 262144}
 */
 
-/* ROWS output rows go from left to right together, so that ROWS + 2 rows are read for ROWS written. Rows outside the image are a line
- * of zeros that every thread keeps on its stack. */
+/* ROWS output rows go from left to right together, so that ROWS + 2 rows are read for ROWS written. Groups next to the upper or lower
+ * edge go row by row and leave out what is outside. */
 
 #if defined(__SSE__)
 #include <immintrin.h>
@@ -52,27 +52,39 @@ static float pixel(const float *input, const float *weight, int h, int w, int y,
     return sum;
 }
 
-/* Output rows [y, y + rows) of the inner columns [x, end), whole vectors only; returns the first column not done. */
-static inline __attribute__((always_inline)) int sweep(const float *input, const float *weight, float *output, int h, int w, int y,
-                                                       int rows, int x, int past_caches) {
+/* Output rows [y, y + rows) of the columns from x on, whole vectors with both neighbours only; returns the first column not done.
+ * Input rows above `upper` and below `lower`, -1 to rows, count as zeros; constants at every call, like rows. */
+static inline __attribute__((always_inline)) int sweep(const float *input, const float *weight, float *output, int w, int y, int rows,
+                                                       int upper, int lower, int x, int past_caches) {
+    float k[9]; /* a copy that no store can touch */
+    for (int i = 0; i < 9; i++) k[i] = weight[i];
     for (; x + VEC < w; x += VEC) {
         vec sum[ROWS];
         for (int r = 0; r < rows; r++) sum[r] = (vec){0};
 #pragma GCC unroll 8
-        for (int i = -1; i <= rows; i++) {
-            if (y + i < 0 || y + i >= h) continue;
+        for (int i = upper; i <= lower; i++) {
             const float *row = input + (long)(y + i) * w + x;
             vec left = load(row - 1), mid = load(row), right = load(row + 1);
 #pragma GCC unroll 3
             for (int d = 0; d < 3; d++) {
                 int r = i + 1 - d;
-                if (r >= 0 && r < rows) sum[r] += left * weight[3 * d] + mid * weight[3 * d + 1] + right * weight[3 * d + 2];
+                if (r < 0 || r >= rows) continue;
+                sum[r] += left * k[3 * d];
+                sum[r] += mid * k[3 * d + 1];
+                sum[r] += right * k[3 * d + 2];
             }
         }
 #pragma GCC unroll 6
         for (int r = 0; r < rows; r++) put(output + (long)(y + r) * w + x, sum[r], past_caches);
     }
     return x;
+}
+
+static int edge_row(const float *input, const float *weight, float *output, int h, int w, int y, int x, int past_caches) {
+    if (y > 0 && y + 1 < h) return sweep(input, weight, output, w, y, 1, -1, 1, x, past_caches);
+    if (y > 0) return sweep(input, weight, output, w, y, 1, -1, 0, x, past_caches);
+    if (y + 1 < h) return sweep(input, weight, output, w, y, 1, 0, 1, x, past_caches);
+    return sweep(input, weight, output, w, y, 1, 0, 0, x, past_caches);
 }
 
 void conv_rows(const float *input, const float *weight, float *output, int h, int w) {
@@ -86,10 +98,10 @@ void conv_rows(const float *input, const float *weight, float *output, int h, in
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int g = 0; g < groups; g++) {
         int y = g * ROWS, count = h - y < ROWS ? h - y : ROWS, x = first;
-        if (count == ROWS) {
-            x = sweep(input, weight, output, h, w, y, ROWS, first, past_caches);
+        if (y > 0 && y + ROWS < h) {
+            x = sweep(input, weight, output, w, y, ROWS, -1, ROWS, first, past_caches);
         } else {
-            for (int r = 0; r < count; r++) x = sweep(input, weight, output, h, w, y + r, 1, first, past_caches);
+            for (int r = y; r < y + count; r++) x = edge_row(input, weight, output, h, w, r, first, past_caches);
         }
         for (int r = 0; r < count; r++) {
             float *out = output + (long)(y + r) * w;

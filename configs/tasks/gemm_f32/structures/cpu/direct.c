@@ -11,7 +11,7 @@ params:
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [524288, 2097152, 8388608]}  # multiply-adds that one more thread must be worth
 constraints: ["MR * NV <= 16"]
-default: {VEC: 8, NV: 2, MR: 6, KC: 128, THREADS: 2, GRAIN: 2097152}
+default: {VEC: 8, NV: 2, MR: 6, KC: 128, THREADS: 2, GRAIN: 8388608}
 */
 
 /* Every thread owns strips of VEC*NV columns: it copies KC rows of a strip of b onto its stack, where they stay in the nearest
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void tile(int rows, int depth, cons
         for (int j = 0; j < NV; j++) row[j] = *(const vecu *)(strip + p * NR + j * VEC);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
-            vec x = (vec){0} + a[i * k + p];
+            float x = a[i * k + p];
 #pragma GCC unroll 4
             for (int j = 0; j < NV; j++) acc[i][j] += x * row[j];
         }

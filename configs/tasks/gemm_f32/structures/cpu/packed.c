@@ -9,15 +9,15 @@ workspace:
 params:
   VEC:     {values: [4, 8, 16]}            # lanes of one vector
   NV:      {values: [1, 2, 3, 4]}          # vectors of a row of the register tile
-  MR:      {values: [2, 4, 6, 8, 12]}      # rows of the register tile
-  KC:      {values: [64, 128, 192, 256, 512]}  # depth of a panel
-  MC:      {values: [24, 48, 72, 96, 144]}     # rows of a that one thread packs at a time
-  THREADS: {values: [1, 2, 4, 8]}
+  MR:      {values: [4, 6, 8, 12]}      # rows of the register tile
+  KC:      {values: [128, 256, 512]}  # depth of a panel
+  MC:      {values: [24, 48, 96]}     # rows of a that one thread packs at a time
+  THREADS: {values: [1, 2, 4]}
   GRAIN:   {values: [524288, 2097152, 8388608]}  # multiply-adds that one more thread must be worth
 constraints:
   - "MR * NV <= 24"
   - "MC % MR == 0"
-default: {VEC: 8, NV: 2, MR: 6, KC: 256, MC: 48, THREADS: 2, GRAIN: 2097152}
+default: {VEC: 8, NV: 2, MR: 6, KC: 256, MC: 48, THREADS: 2, GRAIN: 8388608}
 */
 
 /* The scheme of Goto and van de Geijn (ACM TOMS 34(3), 2008): panels of b, KC deep and VEC*NV wide, and blocks of a, MC x KC, are
@@ -66,7 +66,7 @@ static inline void micro(int depth, const float *restrict pa, const float *restr
         for (int j = 0; j < NV; j++) row[j] = *(const vecu *)(pb + j * VEC);
 #pragma GCC unroll 12
         for (int i = 0; i < MR; i++) {
-            vec x = (vec){0} + pa[i];
+            float x = pa[i];
 #pragma GCC unroll 4
             for (int j = 0; j < NV; j++) acc[i][j] += x * row[j];
         }

@@ -12,7 +12,7 @@ params:
   NEWTON:  {values: [0, 1, 2]}             # 0: square root and division; else an estimate of 1/sqrt and so many Newton steps
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [65536, 262144, 1048576]}  # pairs that one more thread must be worth
-default: {VEC: 8, BODIES: 2, TILE: 4096, NEWTON: 1, THREADS: 2, GRAIN: 262144}
+default: {VEC: 8, BODIES: 2, TILE: 4096, NEWTON: 1, THREADS: 2, GRAIN: 1048576}
 */
 
 /* Coordinates and masses are first laid out as four columns, filled up with bodies without mass; then every vector holds VEC sources
@@ -27,7 +27,7 @@ typedef float vec __attribute__((vector_size(4 * VEC)));
 typedef int veci __attribute__((vector_size(4 * VEC)));
 typedef float vecu __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
 
-static inline vec splat(float a) { return (vec){0} + a; }
+static inline vec splat(float a) { return a - (vec){0}; }
 static inline vec load(const float *p) { return *(const vecu *)p; }
 
 static inline vec reciprocal_root(vec v) {

@@ -10,7 +10,7 @@ params:
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [65536, 262144, 1048576]}  # pairs that one more thread must be worth
 constraints: ["VEC * UNROLL <= 32"]
-default: {VEC: 8, UNROLL: 2, NEWTON: 1, THREADS: 2, GRAIN: 262144}
+default: {VEC: 8, UNROLL: 2, NEWTON: 1, THREADS: 2, GRAIN: 1048576}
 */
 
 /* Each lane holds one body and walks over all others, whose coordinates are broadcast. NEWTON 1 needs the processor's own estimate of
@@ -25,7 +25,7 @@ typedef int veci __attribute__((vector_size(4 * VEC)));
 
 enum { GROUP = VEC * UNROLL };
 
-static inline vec splat(float a) { return (vec){0} + a; }
+static inline vec splat(float a) { return a - (vec){0}; }
 
 static inline vec root(vec v) {
 #if defined(__AVX512F__) && VEC == 16

@@ -10,7 +10,7 @@ params:
   THREADS:  {values: [1, 2, 4, 8]}
   GRAIN:    {values: [16384, 65536, 262144]}    # elements that one more thread must be worth
 constraints: ["VEC * UNROLL <= 64"]
-default: {VEC: 8, UNROLL: 8, PREFETCH: 1024, THREADS: 2, GRAIN: 65536}
+default: {VEC: 8, UNROLL: 2, PREFETCH: 4096, THREADS: 2, GRAIN: 262144}
 */
 
 /* VEC * UNROLL partial sums run down the row side by side and are added pairwise at its end. */

@@ -10,7 +10,7 @@ params:
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [16384, 65536, 262144]}   # elements that one more thread must be worth
 constraints: ["ROWS * UNROLL <= 16", "VEC * UNROLL <= 64"]
-default: {VEC: 8, ROWS: 4, UNROLL: 2, THREADS: 2, GRAIN: 65536}
+default: {VEC: 8, ROWS: 4, UNROLL: 2, THREADS: 2, GRAIN: 262144}
 */
 
 /* ROWS rows are read at once, so that several streams of memory are open and short rows still fill the pipeline. */

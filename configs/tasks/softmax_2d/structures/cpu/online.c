@@ -9,9 +9,9 @@ params:
   DEGREE:  {values: [5, 6]}                  # of the exponential's polynomial: one unit in the last place, or well under it
   STREAM:  {values: [0, 1048576, 4194304]}   # elements from which results go round the caches; 0: never
   THREADS: {values: [1, 2, 4, 8]}
-  GRAIN:   {values: [4096, 16384, 65536]}    # elements that one more thread must be worth
+  GRAIN:   {values: [4096, 32768, 262144]}    # elements that one more thread must be worth
 constraints: ["VEC * UNROLL <= 64"]
-default: {VEC: 8, UNROLL: 4, DEGREE: 5, STREAM: 0, THREADS: 2, GRAIN: 16384}
+default: {VEC: 8, UNROLL: 4, DEGREE: 5, STREAM: 0, THREADS: 2, GRAIN: 262144}
 */
 
 /* Two passes over a row. The first keeps, in every lane, the maximum so far and the sum of exponentials below it, and rescales the
@@ -28,12 +28,20 @@ typedef float vecu __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
 
 enum { STEP = VEC * UNROLL };
 
-static inline vec splat(float a) { return (vec){0} + a; }
+static inline vec splat(float a) { return a - (vec){0}; }
 static inline vec load(const float *p) { return *(const vecu *)p; }
 
 static inline vec larger(vec a, vec b) {
-    for (int i = 0; i < VEC; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
-    return a;
+#if defined(__AVX512F__) && VEC == 16
+    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__) && VEC == 8
+    return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__SSE__) && VEC == 4
+    return (vec)_mm_max_ps((__m128)a, (__m128)b);
+#else
+    veci first = a > b;
+    return (vec)(((veci)a & first) | ((veci)b & ~first));
+#endif
 }
 
 /* exp(x) for x <= 0: 2^n times a minimax polynomial of r = x - n ln 2 in [-ln2/2, ln2/2]. Below -87 it stays at 1.6e-38. */

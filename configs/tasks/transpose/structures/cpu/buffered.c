@@ -10,7 +10,7 @@ params:
   STREAM:  {values: [0, 1048576, 4194304]}    # elements from which results go round the caches; 0: never
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [16384, 65536, 262144]}   # elements that one more thread must be worth
-default: {TILE_R: 64, TILE_C: 16, PAD: 8, STREAM: 0, THREADS: 2, GRAIN: 65536}
+default: {TILE_R: 64, TILE_C: 32, PAD: 4, STREAM: 1048576, THREADS: 2, GRAIN: 262144}
 */
 
 /* A tile is scattered into a small buffer that stays in the nearest cache, then written as whole stretches of output rows: the

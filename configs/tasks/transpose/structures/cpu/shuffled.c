@@ -11,7 +11,7 @@ params:
   THREADS:  {values: [1, 2, 4, 8]}
   GRAIN:    {values: [16384, 65536, 262144]}  # elements that one more thread must be worth
 constraints: ["TILE_R >= VEC", "TILE_C >= VEC"]
-default: {VEC: 8, TILE_R: 64, TILE_C: 16, OUTPUT_FIRST: 1, THREADS: 2, GRAIN: 65536}
+default: {VEC: 8, TILE_R: 128, TILE_C: 32, OUTPUT_FIRST: 1, THREADS: 2, GRAIN: 262144}
 */
 
 /* Cache tiles of TILE_R x TILE_C, each made of VEC x VEC blocks that are transposed in registers by log2(VEC) rounds of shuffles. */

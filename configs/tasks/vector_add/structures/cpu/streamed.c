@@ -8,7 +8,7 @@ params:
   STREAM:  {values: [65536, 1048576, 8388608]}         # elements from which the result goes round the caches
   THREADS: {values: [1, 2, 4, 8]}
   GRAIN:   {values: [16384, 65536, 262144, 1048576]}   # elements that one more thread must be worth
-default: {UNROLL: 2, STREAM: 8388608, THREADS: 2, GRAIN: 65536}
+default: {UNROLL: 4, STREAM: 1048576, THREADS: 2, GRAIN: 262144}
 */
 
 /* Large results are stored past the caches, which saves reading each line of c before it is overwritten: three transfers, not four. */

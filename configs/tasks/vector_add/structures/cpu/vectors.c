@@ -10,7 +10,7 @@ params:
   THREADS:  {values: [1, 2, 4, 8]}
   GRAIN:    {values: [16384, 65536, 262144, 1048576]} # elements that one more thread must be worth
 constraints: ["VEC * UNROLL <= 64"]
-default: {VEC: 8, UNROLL: 4, PREFETCH: 512, THREADS: 2, GRAIN: 65536}
+default: {VEC: 8, UNROLL: 1, PREFETCH: 0, THREADS: 2, GRAIN: 262144}
 */
 
 /* One stretch of the vectors a thread, in steps of UNROLL vectors, and a scalar tail. */
