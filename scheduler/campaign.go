@@ -59,6 +59,8 @@ type Settings struct {
 	// ReplayReserve is the share of the wall budget kept for the last confirmation and the replay when nothing has been
 	// measured yet; later the reserve follows what confirmations cost.
 	ReplayReserve float64 `json:"replay_reserve"`
+	// LLM is who proposes structures while the campaign runs; nil: nobody.
+	LLM *LLMSettings `json:"llm,omitempty"`
 }
 
 // Budget limits a campaign. A zero field does not limit.
@@ -107,6 +109,9 @@ func (s *Settings) Validate() error {
 		if !check.ok {
 			return errors.New(check.text)
 		}
+	}
+	if s.LLM != nil {
+		return s.LLM.Validate()
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ type Added struct {
 	Digest    string `json:"digest"`
 	Direction string `json:"direction"`
 	Origin    string `json:"origin"` // library, draft or injected
+	Draft     int64  `json:"draft,omitempty"`
 }
 
 // Trial is one planned evaluation.
@@ -56,6 +57,8 @@ type Trial struct {
 	Plan    harness.Plan `json:"plan"`
 	// Asked says that the optimizer suggested the point; else it came from the default, an injection or the store.
 	Asked bool `json:"asked,omitempty"`
+	// Draft is the draft that named the point, where one did.
+	Draft int64 `json:"draft,omitempty"`
 	// Confirmation numbers the campaign's confirmations from 1; 0 elsewhere.
 	Confirmation int `json:"confirmation,omitempty"`
 	// Why holds the numbers behind the choice.

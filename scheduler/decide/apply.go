@@ -47,6 +47,12 @@ func Decode(e *scheduler.Event) (any, error) {
 		data = &scheduler.Phase{}
 	case scheduler.EventNote:
 		data = &scheduler.Note{}
+	case scheduler.EventExchange:
+		data = &scheduler.Exchange{}
+	case scheduler.EventDraft:
+		data = &scheduler.Draft{}
+	case scheduler.EventControl:
+		data = &scheduler.Control{}
 	default:
 		return nil, fmt.Errorf("event %d has kind %q, which this binary does not know: use the ridgepoint that wrote it", e.Seq, e.Kind)
 	}
@@ -65,8 +71,9 @@ func (s *State) Apply(e *scheduler.Event, data any) error {
 	s.clock.last = e.Time
 	switch d := data.(type) {
 	case *scheduler.Added:
-		s.Structures = append(s.Structures, Structure{Number: d.Structure, Name: d.Name, Digest: d.Digest, Direction: d.Direction, Origin: d.Origin})
+		s.Structures = append(s.Structures, Structure{Number: d.Structure, Name: d.Name, Digest: d.Digest, Direction: d.Direction, Origin: d.Origin, Draft: d.Draft})
 		s.direction(d.Direction)
+		s.Drafts.taken(d, s.bestObjective(), e.Time)
 	case *scheduler.Trial:
 		s.planned(e.Trial, d)
 	case *scheduler.Struck:
@@ -77,6 +84,12 @@ func (s *State) Apply(e *scheduler.Event, data any) error {
 		s.judged(e.Trial, d)
 	case *scheduler.Phase:
 		s.phase(e.Time, d)
+	case *scheduler.Exchange:
+		s.Drafts.exchanged(d)
+	case *scheduler.Draft:
+		s.Drafts.drafted(d)
+	case *scheduler.Control:
+		s.control(d)
 	case *scheduler.Note:
 	default:
 		return fmt.Errorf("event %d of %s holds a %T, which the state does not know", e.Seq, e.Campaign, data)
@@ -110,6 +123,9 @@ func (s *State) planned(n int64, t *scheduler.Trial) {
 		st.Asked++
 		if !t.Asked {
 			st.DefaultPlanned = true
+		}
+		if t.Draft > 0 {
+			s.Drafts.remove(t.Draft)
 		}
 		if t.Plan.Stage == harness.StageFirst {
 			st.FirstFlying = true
@@ -199,6 +215,8 @@ func (s *State) searchDone(n int64, f *Flight, o *scheduler.Summary) {
 		return
 	}
 	st.Told++
+	before := s.bestObjective()
+	defer func() { s.credit(st, f, o, before) }()
 	if f.Trial.Plan.Stage == harness.StageFirst {
 		st.FirstFlying = false
 	}

@@ -24,12 +24,15 @@ const (
 	KindEnd            // stop searching, for Reason
 	KindFinish         // the campaign is done
 	KindFail           // the campaign cannot go on, for Reason
+	KindTry            // take the structure of Draft into the search
+	KindPoint          // try the configuration of Draft
 )
 
 // Decision is the next step.
 type Decision struct {
 	Kind      Kind
 	Structure int
+	Draft     scheduler.Draft
 	Point     scheduler.Point
 	Size      crown.Size
 	Reason    string
@@ -65,6 +68,9 @@ func (s *State) Next(in Inputs) Decision {
 	if reason := s.over(in); reason != "" {
 		return Decision{Kind: KindEnd, Reason: reason}
 	}
+	if s.Held {
+		return Decision{Kind: KindWait}
+	}
 	if len(s.Flying) >= max(1, s.Settings.InFlight*in.Capacity) {
 		return Decision{Kind: KindWait}
 	}
@@ -80,6 +86,9 @@ func (s *State) Next(in Inputs) Decision {
 // over says why the search must end now; "" when it goes on.
 func (s *State) over(in Inputs) string {
 	b := s.Settings.Budget
+	if s.Stopped != "" {
+		return s.Stopped
+	}
 	if inc := s.Incumbent(); inc != nil && s.Settings.Target > 0 && inc.Verdict.Paired.Speedup >= s.Settings.Target {
 		return fmt.Sprintf("the target speedup of %.2f is reached", s.Settings.Target)
 	}
@@ -122,7 +131,11 @@ func (s *State) search(in Inputs) Decision {
 	if d, ok := s.remeasure(); ok {
 		return d
 	}
-	if open {
+	if s.Drafts.Enabled || len(s.Drafts.Ready) > 0 {
+		if d, ok := s.blended(in); ok {
+			return d
+		}
+	} else if open {
 		if d, ok := s.compete(in); ok {
 			return d
 		}

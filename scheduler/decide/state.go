@@ -39,7 +39,11 @@ type State struct {
 	Fatal      string // why the campaign cannot go on
 	Counts     scheduler.Counts
 	Time       Times
-	noise      crown.Moments // unused N; M2 pools squared deviations of re-measurements
+	Drafts     Drafts          // what comes from models, libraries and people while the campaign runs
+	Held       bool            // a person said pause
+	Stopped    string          // a person said stop: why
+	Words      map[string]bool // ids of the controls taken in
+	noise      crown.Moments   // unused N; M2 pools squared deviations of re-measurements
 	noiseDF    float64
 	clock      sessionClock
 	sized      crown.Size // NextSize of confirmation sizedFor+1: a t quantile is costly
@@ -71,6 +75,8 @@ type Structure struct {
 	Logs            crown.Moments // ln(objective) of whole measurements
 	Best            float64       // lowest objective; 0: none
 	Cost            crown.Moments // seconds a worker was held
+	Draft           int64         // number of the draft that it came from; 0: shipped
+	Pinned          bool          // a person wants it tuned before all others
 	ConsecutiveFail int
 }
 
@@ -113,7 +119,7 @@ type Crown struct {
 func New(c *scheduler.Campaign) *State {
 	return &State{Settings: c.Settings, Rules: c.Task.Rules, FailWeight: failWeight(c.Reward), Sizes: len(c.Sizes()), Directions: map[string]*Direction{},
 		Flying: map[int64]*Flight{}, NextTrial: 1, NextSeq: 1, NextRecord: 1, BaselineID: c.Baseline.ID(),
-		Counts: scheduler.Counts{Failed: map[string]int64{}}}
+		Counts: scheduler.Counts{Failed: map[string]int64{}}, Drafts: newDrafts(c.Settings.LLM), Words: map[string]bool{}}
 }
 
 func failWeight(r harness.Reward) float64 {

@@ -43,6 +43,8 @@ type Config struct {
 	Priority int
 	Now      func() time.Time // nil: time.Now
 	Log      zerolog.Logger
+	// DraftingFunc says whether structures may still come by Post, so that a searched-out space does not end the campaign. nil: none come.
+	DraftingFunc func() bool
 	// EventFunc is called with every new event after the state has taken it in, and ProgressFunc at most ten times a second
 	// while things change. Both are called by the loop itself: they must be quick. Either may be nil.
 	EventFunc    func(e *scheduler.Event, data any)
@@ -59,6 +61,8 @@ type Loop struct {
 	searches   []*search // by structure number - 1
 	flights    map[int64]*flight
 	inbox      chan delivery
+	posts      chan post
+	visits     chan visit
 	ended      chan struct{} // closed when Run has returned: Deliver then stores by itself
 	sender     *sender
 	opened     time.Time
@@ -103,7 +107,7 @@ func New(cfg Config) (*Loop, error) {
 	}
 	cfg.Log = cfg.Log.With().Str("campaign", cfg.Campaign.ID).Logger()
 	return &Loop{cfg: cfg, campaign: cfg.Campaign, structures: cfg.Structures, state: decide.New(cfg.Campaign), reward: r, flights: map[int64]*flight{},
-		inbox: make(chan delivery), ended: make(chan struct{}), capacity: 1, batch: &memory.Batch{}}, nil
+		inbox: make(chan delivery), posts: make(chan post), visits: make(chan visit), ended: make(chan struct{}), capacity: 1, batch: &memory.Batch{}}, nil
 }
 
 // tickEvery is how often time itself is looked at: budgets, overdue trials, the journal.
@@ -149,6 +153,13 @@ func (l *Loop) work(ctx context.Context) error {
 			if err := l.handle(ctx, d); err != nil {
 				return err
 			}
+		case p := <-l.posts:
+			if err := l.posted(p); err != nil {
+				return err
+			}
+		case v := <-l.visits:
+			v.see(l.state, l.structures)
+			close(v.done)
 		case <-tick.C:
 			if err := l.tick(ctx); err != nil {
 				return err

@@ -21,7 +21,8 @@ var ErrTask = errors.New("the task cannot be searched")
 // fill plans until the state says to wait. It reports whether the campaign is done.
 func (l *Loop) fill(ctx context.Context) (done bool, err error) {
 	for {
-		d := l.state.Next(decide.Inputs{Capacity: l.capacity, SpentSeconds: l.spentSeconds(), GainFunc: l.gain})
+		d := l.state.Next(decide.Inputs{Capacity: l.capacity, SpentSeconds: l.spentSeconds(), GainFunc: l.gain,
+			MoreStructures: len(l.state.Drafts.Ready) > 0 || l.cfg.DraftingFunc != nil && l.cfg.DraftingFunc()})
 		switch d.Kind {
 		case decide.KindWait:
 			return false, nil
@@ -35,6 +36,10 @@ func (l *Loop) fill(ctx context.Context) (done bool, err error) {
 			err = l.tune(ctx, d)
 		case decide.KindDefault:
 			err = l.plan(l.searchTrial(d.Structure, l.structures[d.Structure-1].Default, d.Why))
+		case decide.KindTry:
+			err = l.try(&d.Draft)
+		case decide.KindPoint:
+			err = l.tryPoint(d)
 		case decide.KindAA, decide.KindRemeasure, decide.KindConfirm, decide.KindReplay:
 			err = l.plan(l.contestTrial(d))
 		default:

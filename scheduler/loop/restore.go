@@ -45,18 +45,19 @@ func (l *Loop) begin() error {
 	given := l.structures
 	l.structures = nil
 	for _, st := range given {
-		if err := l.add(st, "library"); err != nil {
+		if err := l.add(st, "library", 0); err != nil {
 			return err
 		}
 	}
-	if len(l.structures) == 0 {
+	if len(l.structures) == 0 && !l.campaign.Settings.LLM.Active() {
 		return fmt.Errorf("task %s has no structures for %s: name some under `structures:` in the task file", l.campaign.Task.Name, l.campaign.Target)
 	}
 	return nil
 }
 
-// add joins a structure to the search; one whose source is there already is passed over.
-func (l *Loop) add(st *harness.Structure, origin string) error {
+// add joins a structure to the search; one whose source is there already is passed over. draft is the number of the draft that it was,
+// or 0.
+func (l *Loop) add(st *harness.Structure, origin string, draft int64) error {
 	for _, have := range l.structures {
 		if have.Digest == st.Digest {
 			return nil
@@ -65,7 +66,7 @@ func (l *Loop) add(st *harness.Structure, origin string) error {
 	number := len(l.structures) + 1
 	l.structures = append(l.structures, st)
 	l.batch.Structures = append(l.batch.Structures, memory.StructureRow{Campaign: l.campaign.ID, Number: number, Structure: st})
-	return l.emit(scheduler.EventStructure, 0, &scheduler.Added{Structure: number, Name: st.Name, Digest: st.Digest, Direction: st.Direction, Origin: origin})
+	return l.emit(scheduler.EventStructure, 0, &scheduler.Added{Structure: number, Name: st.Name, Digest: st.Digest, Direction: st.Direction, Origin: origin, Draft: draft})
 }
 
 // restore folds over the stored log.
