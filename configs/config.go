@@ -57,6 +57,7 @@ type Campaign struct {
 	Overdue        Duration `yaml:"overdue"`
 	Confirm        Confirm  `yaml:"confirm"`
 	Reward         *Reward  `yaml:"reward"`
+	LLM            LLM      `yaml:"llm"`
 
 	File string `yaml:"-"` // where it was read; empty: shipped
 }

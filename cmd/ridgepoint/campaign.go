@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"ridgepoint/configs"
 	"ridgepoint/configs/tasks"
@@ -79,6 +80,9 @@ func newCampaign(c *configs.Campaign) (*scheduler.Campaign, []*harness.Structure
 	}
 	loaded, err := task.Loader{Shipped: tasks.FS}.Load(arg)
 	if err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	if settings.LLM, err = c.SettingsFor(loaded.Task); err != nil {
 		return nil, nil, &exitError{exitUsage, err}
 	}
 	structures, err := structuresOf(c, loaded, target)
@@ -204,13 +208,22 @@ func (s *session) withCarriage(ctx context.Context, log zerolog.Logger, work fun
 func (s *session) drive(ctx context.Context, c *carriage, view *view, log zerolog.Logger) (*scheduler.Result, error) {
 	d := c.dispatcher(s.campaign, s.weight, s.priority)
 	defer d.Close()
+	models := newModels(s, log)
 	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log, Weight: s.weight, Priority: s.priority,
-		EventFunc: view.event, ProgressFunc: view.progress})
+		EventFunc: view.event, ProgressFunc: view.progress, DraftingFunc: models.drafting})
+	if err == nil {
+		err = models.open(ctx, l)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer c.join(s.campaign.ID, l.Deliver)()
-	return l.Run(ctx)
+	beside, stop := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error { return models.run(beside, l) })
+	result, err := l.Run(ctx)
+	stop()
+	return result, errors.Join(err, group.Wait())
 }
 
 func (s *session) newOptimizer(space *optimizer.Space, seed uint64) (optimizer.Optimizer, error) {

@@ -46,6 +46,7 @@ type cli struct {
 	Eval      evalCmd      `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
 	Check     checkCmd     `cmd:"" help:"Ask whether a task would let a wrong kernel pass, or a right one fail."`
 	Calibrate calibrateCmd `cmd:"" help:"Run a kernel that is known to be right and propose tolerances."`
+	Ctl       ctlCmd       `cmd:"" help:"Steer a running campaign: pause, go, stop, inject FILE, pin or drop STRUCTURE, revive DIRECTION, budget."`
 	Dev       devCmd       `cmd:"" help:"Tools for trying Ridgepoint out."`
 	Bench     benchCmd     `cmd:"" help:"Measure parts of Ridgepoint."`
 	Brute     bruteCmd     `cmd:"" help:"Measure every configuration of a structure and record the space."`
