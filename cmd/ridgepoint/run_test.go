@@ -135,7 +135,7 @@ func TestCommandsOverAFinishedCampaign(t *testing.T) {
 		{"replay --json", exitOK, []string{`"holds":true`}},
 		{"export --out " + out, exitOK, []string{"driver"}},
 		{"report nosuch", exitUsage, nil},
-		{"resume", exitInfra, nil},
+		{"resume", exitOK, []string{"replayed"}},
 	} {
 		args := strings.Fields(c.args)
 		for i := range args {

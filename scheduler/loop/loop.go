@@ -120,6 +120,9 @@ func (l *Loop) Run(ctx context.Context) (*scheduler.Result, error) {
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
+	if l.state.Phase == scheduler.PhaseDone {
+		return l.over(ctx)
+	}
 	l.sender = newSender(l.cfg.Dispatcher, l.cfg.Log)
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx)) // answers are still given while a stop is written down
 	sent := make(chan struct{})
@@ -132,6 +135,14 @@ func (l *Loop) Run(ctx context.Context) (*scheduler.Result, error) {
 	cancel()
 	<-sent
 	return l.result(), err
+}
+
+// over is the run of a campaign that is done already.
+func (l *Loop) over(ctx context.Context) (*scheduler.Result, error) {
+	err := l.cfg.Store.Apply(ctx, &memory.Batch{States: []memory.StateChange{{Campaign: l.campaign.ID, State: scheduler.StateDone}}})
+	_, jerr := l.cfg.Store.SyncJournal(ctx, l.campaign.ID)
+	l.opened = l.cfg.Now()
+	return l.result(), errors.Join(err, jerr)
 }
 
 // work is the loop itself.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"ridgepoint/harness"
 	"ridgepoint/scheduler"
@@ -27,10 +29,10 @@ func (l *Loop) open(ctx context.Context) error {
 			return fmt.Errorf("resume campaign %s: %w", l.campaign.ID, err)
 		}
 	}
-	if l.state.Phase == scheduler.PhaseDone {
-		return fmt.Errorf("campaign %s is done (%s): `ridgepoint report %s` shows it", l.campaign.ID, l.state.EndReason, l.campaign.ID)
-	}
 	l.spent = l.state.SpentSeconds()
+	if l.state.Phase == scheduler.PhaseDone {
+		return nil // killed between its last event and its end
+	}
 	if err := l.emit(scheduler.EventPhase, 0, &scheduler.Phase{Phase: scheduler.PhaseOpened, Reason: "by scheduler " + l.cfg.Store.SchedulerID(), SpentSeconds: l.spent}); err != nil {
 		return err
 	}
@@ -89,29 +91,42 @@ func (l *Loop) restore(ctx context.Context) error {
 	})
 }
 
-// relaunch takes up the trials that were planned and have no outcome: an outcome that came while nobody ran the campaign is
-// taken in, everything else is submitted under a new attempt.
+// submitted is a trial that was planned and has no outcome, with its newest attempt.
+type submitted struct {
+	trial   int64
+	attempt int
+	at      time.Time
+}
+
+// relaunch takes up the trials that were planned and have no outcome, in the order in which they had been submitted: an
+// outcome that came while nobody ran the campaign is taken in, everything else is submitted under a new attempt.
 func (l *Loop) relaunch(ctx context.Context) error {
+	var open []submitted
 	for _, n := range l.state.FlyingTrials() {
 		if l.flights[n] != nil {
 			continue
 		}
-		attempt, _, err := l.cfg.Store.Attempt(ctx, l.campaign.ID, n)
+		attempt, at, err := l.cfg.Store.Attempt(ctx, l.campaign.ID, n)
 		if err != nil {
 			return err
 		}
-		l.flights[n] = &flight{attempt: attempt}
-		stored, err := l.cfg.Store.Outcomes(ctx, l.campaign.ID, n)
+		open = append(open, submitted{trial: n, attempt: attempt, at: at})
+	}
+	slices.SortStableFunc(open, func(a, b submitted) int { return a.at.Compare(b.at) })
+	for _, o := range open {
+		l.flights[o.trial] = &flight{attempt: o.attempt}
+	}
+	for _, o := range open {
+		stored, err := l.cfg.Store.Outcomes(ctx, l.campaign.ID, o.trial)
 		if err != nil {
 			return err
 		}
 		if k := len(stored); k > 0 && stored[k-1].Final {
-			if err := l.settle(n, &stored[k-1]); err != nil {
-				return err
-			}
-			continue
+			err = l.settle(o.trial, &stored[k-1])
+		} else {
+			err = l.again(o.trial)
 		}
-		if err := l.again(n); err != nil {
+		if err != nil {
 			return err
 		}
 	}
