@@ -108,29 +108,49 @@ func (s *State) probed() bool {
 
 // NextSize is how large the next confirmation will be; it needs the A/A run.
 func (s *State) NextSize() crown.Size {
-	if s.sized.Rounds > 0 && s.sizedFor == s.Confirmed {
-		return s.sized
-	}
 	limit := s.Settings.Confirm.MaxRounds
-	if w, each := s.Settings.Budget.WallSeconds, s.roundSeconds(); w > 0 && each > 0 {
-		limit = int(roundsShare * w / each)
+	if w, each := s.Settings.Budget.WallSeconds, s.roundSeconds(s.contestants()); w > 0 && each > 0 {
+		limit = min(limit, int(roundsShare*w/each))
 	}
-	s.sized, s.sizedFor = crown.Plan(s.Settings.Confirm, s.AA.SD, s.Confirmed+1, limit), s.Confirmed
+	key := [2]int{s.Confirmed + 1, limit}
+	if s.sized.Rounds == 0 || s.sizedFor != key {
+		s.sized, s.sizedFor = crown.Plan(s.Settings.Confirm, s.AA.SD, key[0], limit), key
+	}
 	return s.sized
 }
 
 // roundsShare bounds the paired rounds of one confirmation to this part of the wall budget.
 const roundsShare = 0.08
 
-// roundSeconds is what one round of three contestants takes, judged by the A/A run's rounds of two.
-func (s *State) roundSeconds() float64 { return 1.5 * s.AA.SecondsPerRound }
+// overheadShare is the part of a contestant's time in a round that does not shrink with a faster kernel: writing inputs,
+// poisoning, comparing.
+const overheadShare = 0.3
+
+// roundSeconds is what one round of the baseline with candidates others beside it takes, judged by the A/A run's rounds of
+// two baselines and by how much faster the best so far is.
+func (s *State) roundSeconds(candidates int) float64 {
+	baseline := s.AA.SecondsPerRound / 2
+	faster := 1.0
+	if best := s.bestObjective(); best > 0 && best < 1 {
+		faster = best
+	}
+	return baseline * (1 + float64(candidates)*(overheadShare+(1-overheadShare)*faster))
+}
+
+// contestants is how many stand beside the baseline in the next confirmation.
+func (s *State) contestants() int {
+	if s.Incumbent() != nil {
+		return 2
+	}
+	return 1
+}
 
 // confirmSeconds is what a confirmation is expected to take.
 func (s *State) confirmSeconds(rounds int) float64 {
 	if s.Time.LastConfirm > 0 {
 		return s.Time.LastConfirm
 	}
-	return confirmVerify*s.verifySeconds() + float64(rounds)*s.roundSeconds()
+	return confirmVerify*s.verifySeconds() + float64(rounds)*s.roundSeconds(s.contestants())
 }
 
 // verifySeconds is what the verification of one search evaluation takes, judged by the A/A run's.
@@ -144,7 +164,7 @@ func (s *State) Reserve() float64 {
 	}
 	rounds := s.NextSize().Rounds
 	confirm := s.confirmSeconds(rounds)
-	replay := replayVerify*s.verifySeconds() + float64(rounds)*s.AA.SecondsPerRound
+	replay := replayVerify*s.verifySeconds() + float64(rounds)*s.roundSeconds(1)
 	return min(max(confirm+replay, s.Settings.ReplayReserve*w), 0.6*w)
 }
 

@@ -98,10 +98,21 @@ func (s *State) over(in Inputs) string {
 	if b.DeviceSeconds > 0 && s.Time.Device >= b.DeviceSeconds {
 		return fmt.Sprintf("the budget of %.0f device-seconds is used", b.DeviceSeconds)
 	}
-	if b.WallSeconds > 0 && in.SpentSeconds+s.Reserve() >= b.WallSeconds {
+	if b.WallSeconds > 0 && in.SpentSeconds+s.Reserve() >= b.WallSeconds && (s.firstLook() || in.SpentSeconds >= b.WallSeconds) {
 		return fmt.Sprintf("%.0f s of %.0f s are left, which the last confirmation and the replay need", max(0, b.WallSeconds-in.SpentSeconds), b.WallSeconds)
 	}
 	return ""
+}
+
+// firstLook reports whether every structure's default has had its outcome: a reserve that leaves no time even for that would
+// keep time for confirming nothing.
+func (s *State) firstLook() bool {
+	for i := range s.Structures {
+		if st := &s.Structures[i]; !s.closed(st) && st.Told == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // fullyPlanned reports whether enough suggestions are under way to use up the budget of evaluations.

@@ -46,8 +46,8 @@ type State struct {
 	noise      crown.Moments   // unused N; M2 pools squared deviations of re-measurements
 	noiseDF    float64
 	clock      sessionClock
-	sized      crown.Size // NextSize of confirmation sizedFor+1: a t quantile is costly
-	sizedFor   int
+	sized      crown.Size // NextSize for sizedFor: a t quantile is costly
+	sizedFor   [2]int
 }
 
 // Times adds up where time went, in seconds.

@@ -114,7 +114,7 @@ func (l *Loop) follow(n int64, t *scheduler.Trial, summary *scheduler.Summary) e
 
 // record makes the row of an evaluation.
 func (l *Loop) record(n int64, t *scheduler.Trial, o *scheduler.Outcome, s *scheduler.Summary, now time.Time) harness.Record {
-	candidate, _ := l.candidate(t.Point) // a point that was planned has a candidate, if only for its id
+	candidate, _ := l.evaluated(n, t) // a point that was planned has a candidate, if only for its id
 	st := candidate.Structure
 	r := harness.Record{Version: harness.RecordVersion, Seq: l.state.NextRecord, Campaign: l.campaign.ID, Trial: n, Attempt: o.Key.Attempt, Purpose: string(t.Purpose),
 		CandidateID: t.Point.ID, Structure: st.Name, StructureSHA: st.Digest, Direction: st.Direction, KernelSHA: kernelSHA(candidate),

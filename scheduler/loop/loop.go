@@ -74,7 +74,6 @@ type Loop struct {
 	acks       []chan<- error   // to answer after the batch
 	pending    *memory.Commit   // the newest batch submitted
 	shown      time.Time
-	journalled time.Time
 	reconciled time.Time
 }
 
@@ -83,6 +82,9 @@ type flight struct {
 	attempt  int
 	deadline time.Time
 	missing  bool // the carrier did not know it when last asked
+	// candidate is what is evaluated, made once: planning its launches costs more than all else in the loop.
+	candidate *harness.Candidate
+	refused   error // why the task allows no such candidate
 }
 
 type delivery struct {
@@ -130,11 +132,40 @@ func (l *Loop) Run(ctx context.Context) (*scheduler.Result, error) {
 		defer close(sent)
 		l.sender.run(life, ctx)
 	}()
+	written := make(chan struct{})
+	go func() { // waited for below
+		defer close(written)
+		l.journal(ctx, life)
+	}()
 	err := l.work(ctx)
 	err = errors.Join(err, l.close(context.WithoutCancel(ctx), err))
 	cancel()
 	<-sent
-	return l.result(), err
+	<-written
+	_, jerr := l.cfg.Store.SyncJournal(context.WithoutCancel(ctx), l.campaign.ID)
+	return l.result(), errors.Join(err, jerr)
+}
+
+// journalEvery is how often records.jsonl is brought up to the store.
+const journalEvery = time.Second
+
+// journal keeps records.jsonl up to the store beside the loop: a long one that was deleted takes seconds to write again. It is
+// derived, so that a failure is told and tried again, not fatal.
+func (l *Loop) journal(ctx, life context.Context) {
+	tick := time.NewTicker(journalEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if _, err := l.cfg.Store.SyncJournal(ctx, l.campaign.ID); err != nil && ctx.Err() == nil {
+				l.cfg.Log.Warn().Err(err).Msg("records.jsonl not written, will be tried again")
+			}
+		case <-ctx.Done():
+			return
+		case <-life.Done():
+			return
+		}
+	}
 }
 
 // over is the run of a campaign that is done already.
@@ -218,12 +249,6 @@ func (l *Loop) tick(ctx context.Context) error {
 	if err := l.reconcile(ctx, now); err != nil {
 		return err
 	}
-	if now.Sub(l.journalled) >= time.Second {
-		l.journalled = now
-		if _, err := l.cfg.Store.SyncJournal(ctx, l.campaign.ID); err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
 	l.progress(true)
 	return nil
 }
@@ -262,8 +287,7 @@ func (l *Loop) close(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	err := l.pending.Wait(ctx)
-	_, jerr := l.cfg.Store.SyncJournal(ctx, l.campaign.ID)
 	l.sender.finish(ctx)
 	l.progress(true)
-	return errors.Join(err, jerr)
+	return err
 }

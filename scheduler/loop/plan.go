@@ -128,7 +128,7 @@ func (l *Loop) plan(t *scheduler.Trial) error {
 	if err := l.emit(scheduler.EventPlanned, n, t); err != nil {
 		return err
 	}
-	l.flights[n] = &flight{attempt: 1, deadline: now.Add(l.patience(t))}
+	l.flights[n] = &flight{attempt: 1, deadline: now.Add(l.patience(t)), candidate: candidate, refused: refused}
 	if refused != nil {
 		return l.settle(n, &scheduler.Outcome{Key: key, Final: true, Worker: "scheduler", Report: harness.Report{Version: harness.ReportVersion, CandidateID: t.Point.ID,
 			Task: l.campaign.Task.Name, TaskDigest: l.campaign.Task.Digest, Target: l.campaign.Target, Fault: harness.FaultLaunch, Stage: t.Plan.Stage,
@@ -156,9 +156,18 @@ func (l *Loop) candidate(p scheduler.Point) (*harness.Candidate, error) {
 	return c, nil
 }
 
+// evaluated returns the candidate of a planned trial.
+func (l *Loop) evaluated(n int64, t *scheduler.Trial) (*harness.Candidate, error) {
+	f := l.flights[n]
+	if f.candidate == nil {
+		f.candidate, f.refused = l.candidate(t.Point)
+	}
+	return f.candidate, f.refused
+}
+
 // job makes the self-contained job of an attempt.
 func (l *Loop) job(n int64, t *scheduler.Trial, key scheduler.TrialKey) (*scheduler.Job, error) {
-	candidate, err := l.candidate(t.Point)
+	candidate, err := l.evaluated(n, t)
 	if err != nil {
 		return nil, fmt.Errorf("trial %d: %w", n, err)
 	}
