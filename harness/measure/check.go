@@ -148,7 +148,7 @@ func (b *bench) batch(ctx context.Context, medianUS float64) error {
 		switch each := min(kernels, busy) / float64(n); {
 		case lap.Wall == 0:
 			return nil // the device's own clock is beyond the candidate's reach
-		case max(wall, busy) > kernels*(1+clockShare)+clockSlackUS:
+		case wall > kernels*(1+clockShare)+clockSlackUS || busy > kernels*batchFactor+clockSlackUS:
 			reason = fmt.Sprintf("%d launches took %.0f us by the judge's clock (%.0f us of processor time) and %.0f us by the clock beside the kernel", n, wall, busy, kernels)
 		case each > batchFactor*medianUS+batchSlackUS:
 			reason = fmt.Sprintf("a launch takes %.1f us in a batch of %d and was said to take %.1f us alone", each, n, medianUS)
