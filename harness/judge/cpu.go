@@ -83,7 +83,11 @@ func (c *cpu) Judge(ctx context.Context, b Bout) (*harness.Report, error) {
 		return nil, err
 	}
 	begin := time.Now()
+	notice := time.AfterFunc(2*time.Second, func() {
+		c.config.Log.Warn().Msg("another process of this host is measuring: waiting for the cpu")
+	})
 	release, err := engine.Hold(ctx)
+	notice.Stop()
 	if err != nil {
 		return nil, fmt.Errorf("wait for the cpu: %w", err)
 	}

@@ -141,8 +141,23 @@ func send(b []byte) error {
 	}
 }
 
+// defaultFaults gives the signals of hardware faults back their default: the Go runtime's handlers cannot end a process that
+// is the first of its namespace when a foreign thread faults, and the fault is then raised for ever.
+func defaultFaults() error {
+	var action [4]uint64 // struct kernel_sigaction of the 64-bit architectures, SIG_DFL
+	for _, s := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS} {
+		if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0); errno != 0 {
+			return fmt.Errorf("reset %s: %w", unix.SignalName(s), errno)
+		}
+	}
+	return nil
+}
+
 // load locks the process and loads the shared object. What dlopen or a missing kernel says is the candidate's fault.
 func (c *child) load(o loadOrder) error {
+	if err := defaultFaults(); err != nil {
+		return err
+	}
 	if o.Lock {
 		listener, err := sandbox.Lock()
 		if err != nil {
