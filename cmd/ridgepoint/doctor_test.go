@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"ridgepoint/harness/runner"
 	"ridgepoint/harness/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	if sandbox.Main(os.Args[1:]) {
+	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) {
 		return
 	}
 	os.Exit(m.Run())

@@ -170,7 +170,7 @@ func (e evalCmd) prepare(ctx context.Context, env environment, target harness.Ta
 // newJudge makes the judge that commands share: caches in the person's cache folder, locks and children in the temporary one.
 func newJudge(env environment, compiler string, reduced bool, targets ...judge.Target) (*judge.Judge, error) {
 	targets = append([]judge.Target{gpuTarget(env, reduced)}, targets...) // a card that is named takes its place
-	j, err := judge.New(judge.Config{CacheDir: cacheFolder(env), RunDir: runFolder(), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
+	j, err := judge.New(judge.Config{CacheDir: cacheFolder(env), RunDir: runFolder(env), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
 		Log: zerolog.New(env.stderr).Level(zerolog.WarnLevel)})
 	if err != nil {
 		return nil, &exitError{exitInfra, err}
@@ -189,12 +189,16 @@ func cacheFolder(env environment) string {
 	if home := env.getenv("HOME"); home != "" {
 		return filepath.Join(home, ".cache", "ridgepoint")
 	}
-	return filepath.Join(runFolder(), "cache")
+	return filepath.Join(runFolder(env), "cache")
 }
 
-// runFolder is one folder per user of this host: who times on the cpu must meet the others at its lock.
-func runFolder() string {
-	return filepath.Join(os.TempDir(), "ridgepoint-"+strconv.Itoa(os.Getuid()))
+// runFolder is one folder per user of this host, in $TMPDIR: who times on the cpu must meet the others at its lock.
+func runFolder(env environment) string {
+	dir := env.getenv("TMPDIR")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "ridgepoint-"+strconv.Itoa(os.Getuid()))
 }
 
 func (e evalCmd) judge(ctx context.Context, j *judge.Judge, q *harness.Request) (*harness.Report, error) {
