@@ -23,6 +23,7 @@ import (
 	"ridgepoint/scheduler/loop"
 	"ridgepoint/scheduler/memory"
 	"ridgepoint/scheduler/report"
+	"ridgepoint/workers/observe"
 	"ridgepoint/workers/queue"
 )
 
@@ -210,7 +211,10 @@ func (s *session) drive(ctx context.Context, c *carriage, view *view, log zerolo
 	defer d.Close()
 	models := newModels(s, log)
 	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log, Weight: s.weight, Priority: s.priority,
-		EventFunc: view.event, ProgressFunc: view.progress, DraftingFunc: models.drafting})
+		EventFunc: view.event, DraftingFunc: models.drafting, ProgressFunc: func(p loop.Progress) {
+			view.progress(p)
+			watch(c.node.Metrics(), s.campaign, p)
+		}})
 	if err == nil {
 		err = models.open(ctx, l)
 	}
@@ -224,6 +228,20 @@ func (s *session) drive(ctx context.Context, c *carriage, view *view, log zerolo
 	result, err := l.Run(ctx)
 	stop()
 	return result, errors.Join(err, group.Wait())
+}
+
+// watch keeps a campaign's gauges.
+func watch(m *observe.Metrics, c *scheduler.Campaign, p loop.Progress) {
+	b := c.Settings.Budget
+	used := func(name string, part, whole float64) {
+		if whole > 0 {
+			m.BudgetUsed.WithLabelValues(c.ID, name).Set(part / whole)
+		}
+	}
+	used("wall", p.SpentSeconds, b.WallSeconds)
+	used("evaluations", float64(p.Counts.Evaluated), float64(b.Evaluations))
+	used("device", p.DeviceBusy*p.SpentSeconds, b.DeviceSeconds)
+	m.Incumbent.WithLabelValues(c.ID).Set(p.Confirmed)
 }
 
 func (s *session) newOptimizer(space *optimizer.Space, seed uint64) (optimizer.Optimizer, error) {

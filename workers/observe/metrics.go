@@ -39,7 +39,7 @@ type Metrics struct {
 	Members      *prometheus.GaugeVec // state
 
 	BudgetUsed *prometheus.GaugeVec // campaign, budget: share used, 0 to 1
-	Incumbent  *prometheus.GaugeVec // campaign: score
+	Incumbent  *prometheus.GaugeVec // campaign: confirmed speed-up
 }
 
 var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
@@ -99,6 +99,6 @@ func NewMetrics() *Metrics {
 		Spool:         gauge("spool_entries", "Outcomes on this worker's disk that are not yet acknowledged."),
 		Members:       gauges("fleet_members", "Processes of the fleet, by state.", "state"),
 		BudgetUsed:    gauges("campaign_budget_used_ratio", "Share of a campaign's budget that is used.", "campaign", "budget"),
-		Incumbent:     gauges("campaign_incumbent_score", "Score of a campaign's best confirmed candidate.", "campaign"),
+		Incumbent:     gauges("campaign_incumbent_speedup", "Confirmed speed-up of a campaign's incumbent over the baseline.", "campaign"),
 	}
 }

@@ -47,6 +47,11 @@ func Skip(t testing.TB) {
 // Start runs a redis-server on a unix socket until the test ends.
 func Start(t testing.TB, p Persistence, extra ...string) *Server {
 	t.Helper()
+	return launch(t, p, "", extra)
+}
+
+func launch(t testing.TB, p Persistence, conf string, extra []string) *Server {
+	t.Helper()
 	Skip(t)
 	dir, err := os.MkdirTemp("", "rp-redis-") // short: a socket's path has at most 107 bytes
 	if err != nil {
@@ -54,7 +59,18 @@ func Start(t testing.TB, p Persistence, extra ...string) *Server {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a leftover in the temporary folder harms nothing
 	socket := filepath.Join(dir, "s")
-	return start(t, dir, "unix://"+socket, p, append([]string{"--port", "0", "--unixsocket", socket, "--unixsocketperm", "700"}, extra...))
+	var args []string
+	if conf != "" {
+		args = []string{conf}
+	}
+	args = append(args, "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700")
+	return start(t, dir, "unix://"+socket, p, append(args, extra...))
+}
+
+// StartWith runs a redis-server with a configuration file, on a unix socket, until the test ends.
+func StartWith(t testing.TB, conf string, extra ...string) *Server {
+	t.Helper()
+	return launch(t, None, conf, extra)
 }
 
 // StartTCP runs a redis-server on a free loopback port until the test ends.
