@@ -57,6 +57,7 @@ type cli struct {
 	Worker    workerCmd    `cmd:"" help:"Serve a fleet from this machine: compile candidates, measure on its devices."`
 	Fleet     fleetCmd     `cmd:"" help:"Show who is in the fleet and what each does."`
 	Drain     drainCmd     `cmd:"" help:"Take a host out of the fleet without losing work."`
+	Profile   profileCmd   `cmd:"" help:"Say where a kernel's time goes."`
 }
 
 // exitError is an error with the exit code that it ends the process with.

@@ -28,6 +28,13 @@ const childArgument = "__gpu"
 
 // Main serves as a runner child when args (without the program's name) ask for it, and reports whether they did.
 func Main(args []string) bool {
+	if len(args) == 2 && args[0] == launchArgument {
+		if err := launchMain(args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, "launch for a profiler:", err)
+			os.Exit(1)
+		}
+		return true
+	}
 	if len(args) != 1 || args[0] != childArgument {
 		return false
 	}

@@ -1,0 +1,186 @@
+package gpu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/cudaengine"
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/profile"
+	"ridgepoint/harness/task"
+	"ridgepoint/harness/toolchain/cubin"
+	"ridgepoint/harness/toolchain/cuda"
+	"ridgepoint/harness/verify"
+)
+
+// launchArgument, with a file after childArgument's place, makes a process launch a candidate a few times for a profiler.
+const launchArgument = "__gpu_launch"
+
+// launchOrder is what such a process reads from its file.
+type launchOrder struct {
+	Open    openOrder     `json:"open"`
+	Helpers []byte        `json:"helpers"`
+	Task    *harness.Task `json:"task"`
+	Module  verify.Module `json:"module"`
+	Size    harness.Size  `json:"size"`
+	Times   int           `json:"times"`
+}
+
+// launchMain serves the launching process.
+func launchMain(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var o launchOrder
+	if err := json.Unmarshal(b, &o); err != nil {
+		return fmt.Errorf("read the launch order: %w", err)
+	}
+	ctx := context.Background()
+	drv, err := device.OpenCUDA(o.Open.Library)
+	if err != nil {
+		return err
+	}
+	e, err := cudaengine.New(ctx, cudaengine.Config{Driver: drv, Device: o.Open.Device, Helpers: o.Helpers})
+	if err != nil {
+		return err
+	}
+	p, err := e.Open(ctx, o.Module)
+	if err != nil {
+		return err
+	}
+	l, err := verify.NewLayout(o.Task, o.Module.Candidate, o.Size, 1)
+	if err != nil {
+		return err
+	}
+	bench, err := p.Bind(ctx, l)
+	if err != nil {
+		return err
+	}
+	raw, _, err := verify.Generate(l.Plan.Tensors, verify.ScaleSpec)
+	if err != nil {
+		return err
+	}
+	n := len(l.Plan.Tensors)
+	set := &verify.Set{Key: "profile", Size: o.Size, Inputs: raw, Expected: make([][]float64, n), Tolerances: make([]verify.Tolerance, n)}
+	for range o.Times {
+		if err := errors.Join(bench.Write(ctx, set), bench.Poison(ctx, 1), bench.Flush(ctx)); err != nil {
+			return err
+		}
+		if _, err := bench.Launch(ctx, verify.Shot{Limit: 5 * time.Minute}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(bench.Close(), p.Close(), e.Close())
+}
+
+// ProfileOrder asks for the digest of a candidate at a size.
+type ProfileOrder struct {
+	Task      *harness.Task
+	Candidate *harness.Candidate
+	Build     *harness.Build
+	Path      string // of the artifact
+	Size      harness.Size
+	Took      time.Duration // of one run of the plan, as measured before; for the fallback
+	Report    string        // where the .ncu-rep is kept; "": nowhere
+}
+
+// profileLimit bounds one run of ncu: 3 to 6 s on an H200.
+const profileLimit = 2 * time.Minute
+
+// Profile runs Nsight Compute on one run of the candidate's plan, holding the device. Where it cannot, the digests are the
+// fallback's and the note says in one line why.
+func (t *Target) Profile(ctx context.Context, o ProfileOrder) (digests []profile.Digest, note string, err error) {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	s, err := t.station(ctx, o.Candidate.Options.Arch)
+	if err != nil {
+		return nil, "", err
+	}
+	digests, err = t.counters(ctx, s, o)
+	if err == nil {
+		return digests, "", nil
+	}
+	if !errors.Is(err, profile.ErrNoProfiler) {
+		return nil, "", err
+	}
+	digests, ferr := t.fallback(ctx, s, o, err.Error())
+	return digests, err.Error(), ferr
+}
+
+func (t *Target) counters(ctx context.Context, s *station, o ProfileOrder) ([]profile.Digest, error) {
+	if o.Candidate.Options.Arch == device.Emulated {
+		return nil, fmt.Errorf("%w: the device is emulated", profile.ErrNoProfiler)
+	}
+	ncu, err := profile.Find()
+	if err != nil {
+		return nil, err
+	}
+	helpers, err := t.helpers(ctx, o.Candidate.Options.Arch)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "ridgepoint-profile-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // scratch
+	const times = 2
+	b, err := json.Marshal(launchOrder{Open: s.open, Helpers: helpers, Task: o.Task, Module: verify.Module{Build: o.Build, Path: o.Path, Candidate: o.Candidate, Limit: time.Minute}, Size: o.Size, Times: times})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "launch.json")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	n := len(o.Candidate.Structure.Launches)
+	return profile.Profile(ctx, profile.Run{NCU: ncu, Command: []string{self, launchArgument, file}, Kernels: cuda.Kernels(o.Candidate), Skip: (times - 1) * n, Count: n, Report: o.Report, Timeout: profileLimit})
+}
+
+// fallback makes a digest for each launch of the plan; the whole time is laid to the first launch where there is only one.
+func (t *Target) fallback(ctx context.Context, s *station, o ProfileOrder, why string) ([]profile.Digest, error) {
+	limits, err := cubin.LimitsOf(o.Candidate.Options.Arch)
+	if err != nil {
+		return nil, err
+	}
+	k := profile.Known{Limits: *limits, Why: why}
+	if o.Candidate.Options.Arch != device.Emulated {
+		if p, err := s.get(ctx); err == nil {
+			k.Limits, k.BytesPerSecond, k.FLOPsPerSecond = p.info.Limits, p.ready.Peaks.BytesPerSecond, p.ready.Peaks.FLOPsPerSecond
+		}
+	}
+	plan, err := task.Plan(o.Task, o.Candidate.Structure, o.Candidate.Configuration, o.Size)
+	if err != nil {
+		return nil, err
+	}
+	if k.FLOPs, k.Bytes, err = task.WorkAt(o.Task, o.Size); err != nil {
+		return nil, err
+	}
+	var out []profile.Digest
+	for i := range plan.Launches {
+		one := k
+		one.Plan = *cuda.PlanOf(&plan.Launches[i])
+		one.Kernel.Name = plan.Launches[i].Kernel
+		for _, r := range o.Build.Kernels {
+			if r.Name == one.Kernel.Name {
+				one.Kernel = r
+			}
+		}
+		if len(plan.Launches) == 1 {
+			one.Took = o.Took
+		}
+		out = append(out, profile.Fallback(one))
+	}
+	return out, nil
+}
