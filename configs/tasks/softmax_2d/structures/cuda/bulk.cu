@@ -71,8 +71,8 @@ __device__ __forceinline__ float warp_sum(float v) {
     return v;
 }
 __device__ __forceinline__ float4 exp4(float4 v, float offset) {
-    return make_float4(exp2_fast(v.x * LOG2E - offset), exp2_fast(v.y * LOG2E - offset), exp2_fast(v.z * LOG2E - offset),
-                       exp2_fast(v.w * LOG2E - offset));
+    return make_float4(exp2_fast((v.x - offset) * LOG2E), exp2_fast((v.y - offset) * LOG2E), exp2_fast((v.z - offset) * LOG2E),
+                       exp2_fast((v.w - offset) * LOG2E));
 }
 
 // The row that lies in shared memory: maximum; exponentials, put back, and their sum; results.
@@ -85,7 +85,7 @@ __device__ __forceinline__ void copied_row(float4* row, float4* out, int quads) 
         top = fmaxf(top, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
     }
     top = warp_max(top);
-    float offset = top * LOG2E;
+    float offset = top;
 #pragma unroll UNROLL
     for (int q = lane; q < quads; q += 32) {
         float4 e = exp4(row[q], offset);
@@ -106,9 +106,9 @@ __device__ __forceinline__ void plain_row(const float* x, float* y, int cols) {
     float top = LOWEST, sum = 0.0f;
     for (int c = threadIdx.x; c < cols; c += 32) top = fmaxf(top, x[c]);
     top = warp_max(top);
-    for (int c = threadIdx.x; c < cols; c += 32) sum += exp2_fast(x[c] * LOG2E - top * LOG2E);
+    for (int c = threadIdx.x; c < cols; c += 32) sum += exp2_fast((x[c] - top) * LOG2E);
     float factor = 1.0f / warp_sum(sum);
-    for (int c = threadIdx.x; c < cols; c += 32) y[c] = exp2_fast(x[c] * LOG2E - top * LOG2E) * factor;
+    for (int c = threadIdx.x; c < cols; c += 32) y[c] = exp2_fast((x[c] - top) * LOG2E) * factor;
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) softmax_bulk(const float* __restrict__ input, float* __restrict__ output,

@@ -52,8 +52,8 @@ __device__ __forceinline__ void take(float& top, float& sum, const float* v, int
 }
 
 __device__ __forceinline__ float4 scaled(float4 v, float offset, float factor) {
-    return make_float4(exp2_fast(v.x * LOG2E - offset) * factor, exp2_fast(v.y * LOG2E - offset) * factor,
-                       exp2_fast(v.z * LOG2E - offset) * factor, exp2_fast(v.w * LOG2E - offset) * factor);
+    return make_float4(exp2_fast((v.x - offset) * LOG2E) * factor, exp2_fast((v.y - offset) * LOG2E) * factor,
+                       exp2_fast((v.z - offset) * LOG2E) * factor, exp2_fast((v.w - offset) * LOG2E) * factor);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) softmax_online(const float* __restrict__ input, float* __restrict__ output,
@@ -94,12 +94,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_online(const float
             top = p.x, sum = p.y;
             warp_combine(top, sum);
         }
-        float offset = top * LOG2E, factor = 1.0f / sum;
+        float offset = top, factor = 1.0f / sum;
         for (int i = t; i < quads; i += THREADS) {
             float4 e = scaled(x4[i], offset, factor);
             if (STORE) __stcs(y4 + i, e);
             else y4[i] = e;
         }
-        for (int c = 4 * quads + t; c < cols; c += THREADS) y[c] = exp2_fast(x[c] * LOG2E - offset) * factor;
+        for (int c = 4 * quads + t; c < cols; c += THREADS) y[c] = exp2_fast((x[c] - offset) * LOG2E) * factor;
     }
 }

@@ -43,8 +43,8 @@ __device__ __forceinline__ float warp_sum(float v) {
     return v;
 }
 
-// The exponent's offset for a maximum; 0 where there was no element, so that exp2(-inf - 0) gives 0 and not NaN.
-__device__ __forceinline__ float offset_of(float top) { return top == MINUS_INFINITY ? 0.0f : top * LOG2E; }
+// What is subtracted before the exponential: the maximum; 0 where there was no element, so that exp2(-inf - 0) gives 0 and not NaN.
+__device__ __forceinline__ float offset_of(float top) { return top == MINUS_INFINITY ? 0.0f : top; }
 
 // From a warp's maximum and sum to the factor of its exponentials: exp(warp maximum - row maximum) / row sum.
 __device__ __forceinline__ float factor_of(float top, float sum, float2* pairs) {
@@ -56,8 +56,8 @@ __device__ __forceinline__ float factor_of(float top, float sum, float2* pairs) 
         float high = MINUS_INFINITY, total = 0.0f;
         for (int i = 0; i < warps; i++) high = fmaxf(high, mine[i].x);
         float offset = offset_of(high);
-        for (int i = 0; i < warps; i++) total += mine[i].y * exp2_fast(mine[i].x * LOG2E - offset);
-        return exp2_fast(top * LOG2E - offset) / total;
+        for (int i = 0; i < warps; i++) total += mine[i].y * exp2_fast((mine[i].x - offset) * LOG2E);
+        return exp2_fast((top - offset) * LOG2E) / total;
     }
     return 1.0f / sum;
 }
@@ -115,9 +115,9 @@ __device__ void long_row(const float* x, float* y, int cols, float2* pairs) {
     for (int c = threadIdx.x; c < cols; c += blockDim.x) top = fmaxf(top, x[c]);
     top = warp_max(top);
     float offset = offset_of(top);
-    for (int c = threadIdx.x; c < cols; c += blockDim.x) sum += exp2_fast(x[c] * LOG2E - offset);
+    for (int c = threadIdx.x; c < cols; c += blockDim.x) sum += exp2_fast((x[c] - offset) * LOG2E);
     float factor = factor_of(top, warp_sum(sum), pairs);
-    for (int c = threadIdx.x; c < cols; c += blockDim.x) y[c] = exp2_fast(x[c] * LOG2E - offset) * factor;
+    for (int c = threadIdx.x; c < cols; c += blockDim.x) y[c] = exp2_fast((x[c] - offset) * LOG2E) * factor;
 }
 
 extern "C" __global__ void __launch_bounds__(1024) softmax_registers(const float* __restrict__ input, float* __restrict__ output,
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(1024) softmax_registers(const float
         float offset = offset_of(top);
 #pragma unroll
         for (int i = 0; i < 4 * PER; i++) {
-            v[r][i] = exp2_fast(v[r][i] * LOG2E - offset);
+            v[r][i] = exp2_fast((v[r][i] - offset) * LOG2E);
             sum += v[r][i];
         }
         float factor = factor_of(top, warp_sum(sum), pairs[r]);

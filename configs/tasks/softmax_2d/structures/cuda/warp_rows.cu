@@ -40,8 +40,8 @@ __device__ __forceinline__ float warp_sum(float v) {
 
 __device__ __forceinline__ float max4(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }
 __device__ __forceinline__ float4 exp4(float4 v, float offset) {
-    return make_float4(exp2_fast(v.x * LOG2E - offset), exp2_fast(v.y * LOG2E - offset), exp2_fast(v.z * LOG2E - offset),
-                       exp2_fast(v.w * LOG2E - offset));
+    return make_float4(exp2_fast((v.x - offset) * LOG2E), exp2_fast((v.y - offset) * LOG2E), exp2_fast((v.z - offset) * LOG2E),
+                       exp2_fast((v.w - offset) * LOG2E));
 }
 __device__ __forceinline__ float sum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 
@@ -65,7 +65,7 @@ __device__ __forceinline__ void statistics(const float* x, int cols, float& top,
         float high = top;
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) high = fmaxf(high, max4(v[u]));
-        float offset = high * LOG2E, part = 0.0f;
+        float offset = high, part = 0.0f;
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
             if (c + 128 * u < cols) part += sum4(exp4(v[u], offset));
@@ -87,7 +87,7 @@ __device__ __forceinline__ void statistics(const float* x, int cols, float& top,
         load(v, x, c, cols);
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            if (c + 128 * u < cols) sum += sum4(exp4(v[u], top * LOG2E));
+            if (c + 128 * u < cols) sum += sum4(exp4(v[u], top));
         }
     }
     sum = warp_sum(sum);
@@ -97,7 +97,7 @@ __device__ __forceinline__ void statistics(const float* x, int cols, float& top,
 __device__ __forceinline__ void vector_row(const float* x, float* y, int cols) {
     float top, sum;
     statistics(x, cols, top, sum);
-    float offset = top * LOG2E, factor = 1.0f / sum;
+    float offset = top, factor = 1.0f / sum;
     for (int c = 4 * (int)threadIdx.x; c < cols; c += 128 * UNROLL) {
         float4 v[UNROLL];
         load(v, x, c, cols);
@@ -118,10 +118,10 @@ __device__ __forceinline__ void scalar_row(const float* x, float* y, int cols) {
     float top = LOWEST, sum = 0.0f;
     for (int c = threadIdx.x; c < cols; c += 32) top = fmaxf(top, x[c]);
     top = warp_max(top);
-    float offset = top * LOG2E;
-    for (int c = threadIdx.x; c < cols; c += 32) sum += exp2_fast(x[c] * LOG2E - offset);
+    float offset = top;
+    for (int c = threadIdx.x; c < cols; c += 32) sum += exp2_fast((x[c] - offset) * LOG2E);
     float factor = 1.0f / warp_sum(sum);
-    for (int c = threadIdx.x; c < cols; c += 32) y[c] = exp2_fast(x[c] * LOG2E - offset) * factor;
+    for (int c = threadIdx.x; c < cols; c += 32) y[c] = exp2_fast((x[c] - offset) * LOG2E) * factor;
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) softmax_warp_rows(const float* __restrict__ input,
