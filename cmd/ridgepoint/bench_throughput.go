@@ -28,7 +28,7 @@ type benchThroughputCmd struct {
 	Structure string        `help:"Tune this structure alone; default: the task's first."`
 	For       time.Duration `default:"3m" help:"How long to tune."`
 	Racing    bool          `help:"Stop candidates that cannot win (racing)."`
-	InFlight  int           `default:"8" help:"Candidates under way at once."`
+	InFlight  int           `default:"12" help:"Candidates under way at once."`
 	Optimizer string        `default:"tpe" help:"Parameter search."`
 	Seed      uint64        `default:"1" help:"Seed of every random choice."`
 	Records   string        `placeholder:"FILE" help:"Write the raw records, one JSON object a line."`

@@ -38,5 +38,5 @@ func findCUDA(ctx context.Context, env environment) error {
 	return err
 }
 
-// compileChildren leaves cores to the program itself and to references: a quarter of them compile.
-func compileChildren() int { return min(max(runtime.NumCPU()/4, 1), 8) }
+// compileChildren leaves half the cores to the program itself and to references.
+func compileChildren() int { return min(max(runtime.NumCPU()/2, 1), 12) }

@@ -16,27 +16,28 @@ import (
 
 // Bench is a program bound to the buffers of one size.
 type Bench struct {
-	program   *Program
-	engine    *Engine
-	layout    *verify.Layout
-	extents   []task.Extent // tensors, then workspaces
-	buffers   []placed
-	all       []ready
-	zones     device.Ptr
-	zoneN     int
-	before    []int64      // length of the red zone before each buffer
-	tables    []device.Ptr // freed with the bench
-	slots     device.Ptr   // of findings
-	slotN     int
-	pinned    *device.Pinned
-	prepared  map[string]*prepared
+	program  *Program
+	engine   *Engine
+	layout   *verify.Layout
+	extents  []task.Extent // tensors, then workspaces
+	buffers  []placed
+	all      []ready
+	zones    device.Ptr
+	zoneN    int
+	before   []int64 // length of the red zone before each buffer
+	outputs  []int
+	prepared map[string]*prepared
+
 	current   *prepared // what Write or WriteMixed wrote last
 	mixed     *prepared // of WriteMixed; nil until it is called
+	start     uint64    // where the poison of the last Poison starts
 	stale     bool      // current is not yet queued
 	sweepNext bool      // Flush was asked for
-	passing   []*master // of sets without a key, freed with the bench
-	outputs   []int
-	start     uint64 // where the poison of the last Poison starts
+	judgedAt  *prepared // what the findings of the last Launch are about; nil: there are none
+
+	bound   bool         // its tables count among the engine's
+	owned   []device.Ptr // tables that did not fit, freed with the bench
+	passing []*master    // of sets without a key, freed with the bench
 }
 
 // prepared are the tables that rewriting and inspecting one set needs.
@@ -52,6 +53,8 @@ type prepared struct {
 
 func (b *Bench) bind(s *device.Session) error {
 	e := b.engine
+	e.tables.users++
+	b.bound = true
 	b.extents = append(append([]task.Extent(nil), b.layout.Plan.Tensors...), b.layout.Plan.Workspace...)
 	_, _, need := place(b.extents, 0)
 	if err := e.arena.reserve(s, need); err != nil {
@@ -84,12 +87,11 @@ func (b *Bench) fillZones(s *device.Session) error {
 
 // table brings a table to the device for as long as the bench lives.
 func (b *Bench) table(s *device.Session, w words) (device.Ptr, error) {
-	p, err := s.Alloc(int64(len(w)))
-	if err != nil {
-		return 0, err
+	at, own, err := b.engine.tables.put(s, b.engine.stream, w)
+	if own {
+		b.owned = append(b.owned, at)
 	}
-	b.tables = append(b.tables, p)
-	return p, s.Upload(b.engine.stream, p, w)
+	return at, err
 }
 
 // use returns the tables of a set, made now or earlier.
@@ -218,70 +220,79 @@ func (b *Bench) Flush(context.Context) error {
 
 func (e *Engine) sweep(s *device.Session) error { return s.Memset(e.stream, e.flush, 0, e.flushN) }
 
-// Launch runs the plan between two events and waits.
+// Launch runs the plan between two events, looks at zones and inputs, compares the outputs whole where there are expected
+// values, and waits once for all of it.
 func (b *Bench) Launch(_ context.Context, shot verify.Shot) (verify.Lap, error) {
 	var lap verify.Lap
+	b.judgedAt = nil
 	err := b.engine.do(limitOf(shot.Limit), func(s *device.Session) error {
-		events, err := b.engine.eventPairs(s, 1)
-		if err != nil {
+		if err := b.slots().reserve(s, b.engine.stream, b.slotBytes()); err != nil {
 			return err
 		}
-		if b.stale {
-			b.stale = false
-			if err := b.rewrite(s, b.current, b.start); err != nil {
-				return err
-			}
-		}
-		if b.sweepNext {
-			b.sweepNext = false
-			if err := b.engine.sweep(s); err != nil {
-				return err
-			}
-		}
-		if err := s.Record(events[0], b.engine.stream); err != nil {
+		if err := b.timed(s, max(shot.Repeats, 1)); err != nil {
 			return err
 		}
-		for range max(shot.Repeats, 1) {
-			if err := b.run(s, b.all, b.buffers); err != nil {
+		if p := b.current; p != nil {
+			if err := b.inspect(s, p, 0); err != nil {
 				return err
 			}
+			for o := range b.outputs {
+				if p.outputs == 0 {
+					break // mixed inputs: nobody knows what is right
+				}
+				if err := b.compare(s, p, 0, o, b.start); err != nil {
+					return err
+				}
+			}
 		}
-		if err := errors.Join(s.Record(events[1], b.engine.stream), s.Wait(b.engine.stream)); err != nil {
+		if err := b.fetch(s, 1); err != nil {
 			return err
 		}
-		lap.Kernels, err = s.Elapsed(events[0], events[1])
-		b.engine.worked += lap.Kernels
+		took, err := s.Elapsed(b.engine.begins[0], b.engine.ends[0])
+		lap.Kernels = took
+		b.engine.worked += took
 		b.engine.busy = time.Now()
+		b.judgedAt = b.current
 		return err
 	})
 	return lap, b.wrap("launch", err)
 }
 
-// findings makes room for the findings of n launches and clears it.
-func (b *Bench) findings(s *device.Session, n int) (err error) {
-	size := int64(n) * b.slotBytes()
-	if n > b.slotN {
-		if b.pinned != nil {
-			if err := errors.Join(s.Free(b.slots), s.FreePinned(b.pinned)); err != nil {
-				return err
-			}
-			b.slots, b.pinned = 0, nil
-		}
-		if b.slots, err = s.Alloc(size); err != nil {
-			return err
-		}
-		if b.pinned, err = s.AllocPinned(size); err != nil {
-			return err
-		}
-		b.slotN = n
+// timed queues what Write and Flush have left to do, and the plan between two events.
+func (b *Bench) timed(s *device.Session, repeats int) error {
+	begin, end, err := b.engine.eventPairs(s, 1)
+	if err != nil {
+		return err
 	}
-	return s.Memset(b.engine.stream, b.slots, 0, size)
+	if b.stale {
+		b.stale = false
+		if err := b.rewrite(s, b.current, b.start); err != nil {
+			return err
+		}
+	}
+	if b.sweepNext {
+		b.sweepNext = false
+		if err := b.engine.sweep(s); err != nil {
+			return err
+		}
+	}
+	if err := s.Record(begin[0], b.engine.stream); err != nil {
+		return err
+	}
+	for range repeats {
+		if err := b.run(s, b.all, b.buffers); err != nil {
+			return err
+		}
+	}
+	return s.Record(end[0], b.engine.stream)
 }
+
+func (b *Bench) slots() *slots { return &b.engine.slots }
 
 // slotBytes is a Breach and one Result for each output.
 func (b *Bench) slotBytes() int64 { return breachBytes + int64(len(b.outputs))*resultBytes }
 
-func (b *Bench) slot(i int) device.Ptr { return b.slots.Add(int64(i) * b.slotBytes()) }
+func (b *Bench) slot(i int) device.Ptr { return b.slots().at.Add(int64(i) * b.slotBytes()) }
 
 func (b *Bench) result(i, output int) device.Ptr {
 	return b.slot(i).Add(breachBytes + int64(output)*resultBytes)
@@ -304,33 +315,20 @@ func (b *Bench) compare(s *device.Session, p *prepared, slot, output int, start 
 
 // fetch brings the findings of n launches to the host.
 func (b *Bench) fetch(s *device.Session, n int) error {
-	return errors.Join(s.DownloadAsync(b.engine.stream, b.pinned, b.slots, int64(n)*b.slotBytes()), s.Wait(b.engine.stream))
+	return errors.Join(s.DownloadAsync(b.engine.stream, b.slots().pinned, b.slots().at, int64(n)*b.slotBytes()), s.Wait(b.engine.stream))
 }
 
 // word reads a word of the findings of launch i.
 func (b *Bench) word(i int, at int64) uint64 {
-	return binary.LittleEndian.Uint64(b.pinned.Bytes[int64(i)*b.slotBytes()+at:])
+	return binary.LittleEndian.Uint64(b.slots().pinned.Bytes[int64(i)*b.slotBytes()+at:])
 }
 
-// Breach reports the first damaged red zone or input that differs from what was written last.
-func (b *Bench) Breach(_ context.Context, set *verify.Set) (*verify.Breach, error) {
-	var found *verify.Breach
-	err := b.engine.do(setupLimit, func(s *device.Session) error {
-		p := b.current
-		if p == nil {
-			var err error
-			if p, err = b.use(s, set); err != nil {
-				return err
-			}
-		}
-		err := errors.Join(b.findings(s, 1), b.inspect(s, p, 0), b.fetch(s, 1))
-		if err != nil {
-			return err
-		}
-		found, err = b.breach(0)
-		return err
-	})
-	return found, b.wrap("look at red zones and inputs", err)
+// Breach reports the first damaged red zone or input that differs from what was written last. The last Launch has looked.
+func (b *Bench) Breach(context.Context, *verify.Set) (*verify.Breach, error) {
+	if b.judgedAt == nil {
+		return nil, errors.New("look at red zones: Write and Launch must come first")
+	}
+	return b.breach(0)
 }
 
 // Close frees what the binding holds.
@@ -341,16 +339,20 @@ func (b *Bench) Close() error {
 	for _, p := range b.prepared {
 		p.master.pinned--
 	}
+	if b.bound {
+		b.bound = false
+		b.engine.tables.leave()
+	}
+	if len(b.owned)+len(b.passing) == 0 {
+		return nil
+	}
 	err := b.engine.do(setupLimit, func(s *device.Session) error {
 		var err error
-		for _, p := range b.tables {
+		for _, p := range b.owned {
 			err = errors.Join(err, s.Free(p))
 		}
 		for _, m := range b.passing {
 			err = errors.Join(err, b.engine.free(s, m))
-		}
-		if b.pinned != nil {
-			err = errors.Join(err, s.Free(b.slots), s.FreePinned(b.pinned))
 		}
 		return err
 	})

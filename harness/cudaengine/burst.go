@@ -34,7 +34,8 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 				}
 			}
 		}
-		return b.findings(s, n)
+		b.judgedAt = nil
+		return b.slots().reserve(s, b.engine.stream, int64(n)*b.slotBytes())
 	})
 	if err != nil {
 		return nil, b.wrap("prepare the timed launches", err)
@@ -66,7 +67,7 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 
 func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, shots []verify.Shotted) error {
 	e := b.engine
-	events, err := e.eventPairs(s, len(used))
+	begins, ends, err := e.eventPairs(s, len(used))
 	if err != nil {
 		return err
 	}
@@ -86,13 +87,13 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 				return err
 			}
 		}
-		if err := s.Record(events[2*i], b.engine.stream); err != nil {
+		if err := s.Record(begins[i], b.engine.stream); err != nil {
 			return err
 		}
 		if err := b.run(s, b.all, b.buffers); err != nil {
 			return err
 		}
-		if err := errors.Join(s.Record(events[2*i+1], b.engine.stream), b.inspect(s, p, i)); err != nil {
+		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.inspect(s, p, i)); err != nil {
 			return err
 		}
 		for o := range b.outputs {
@@ -110,7 +111,7 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	}
 	for i := range shots {
 		shots[i].Lap = verify.Lap{ClockMHz: clock, Throttle: throttled}
-		if shots[i].Lap.Kernels, err = s.Elapsed(events[2*i], events[2*i+1]); err != nil {
+		if shots[i].Lap.Kernels, err = s.Elapsed(begins[i], ends[i]); err != nil {
 			return err
 		}
 	}
@@ -188,15 +189,15 @@ func (b *Bench) Graph(_ context.Context, set *verify.Set, launches int) (time.Du
 
 // timeGraph launches the graph twice, the first time to warm up, and returns the second's time for one run.
 func (b *Bench) timeGraph(s *device.Session, graph *device.Graph, launches int) (time.Duration, error) {
-	events, err := b.engine.eventPairs(s, 1)
+	begins, ends, err := b.engine.eventPairs(s, 1)
 	if err != nil {
 		return 0, err
 	}
 	st := b.engine.stream
-	err = errors.Join(s.LaunchGraph(st, graph), b.engine.sweep(s), s.Record(events[0], st), s.LaunchGraph(st, graph), s.Record(events[1], st), s.Wait(st))
+	err = errors.Join(s.LaunchGraph(st, graph), b.engine.sweep(s), s.Record(begins[0], st), s.LaunchGraph(st, graph), s.Record(ends[0], st), s.Wait(st))
 	if err != nil {
 		return 0, err
 	}
-	total, err := s.Elapsed(events[0], events[1])
+	total, err := s.Elapsed(begins[0], ends[0])
 	return total / time.Duration(max(launches, 1)), err
 }

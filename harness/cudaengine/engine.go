@@ -44,12 +44,16 @@ type Engine struct {
 	stream  device.Stream
 	arena   arena
 	masters masters
+	tables  tables
+	mixing  arena // of inputs that nobody has seen
+	slots   slots
 	poison  map[harness.DType]poisonBlock
 	flush   device.Ptr
 	flushN  int64
 	signKey uint64
 	maskKey uint64
-	events  []device.Event
+	begins  []device.Event  // before launches
+	ends    []device.Event  // after them
 	span    [2]device.Event // round everything of a burst
 	monitor *device.Monitor // nil: none
 	state   State
@@ -105,6 +109,9 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 		return err
 	}
 	e.masters.init()
+	if err := e.tables.init(s); err != nil {
+		return err
+	}
 	for i := range e.span {
 		if e.span[i], err = s.NewEvent(); err != nil {
 			return err
@@ -191,14 +198,20 @@ func (e *Engine) stop(doing string, err error) error {
 	}
 }
 
-// eventPairs returns n pairs of events, made once and kept.
-func (e *Engine) eventPairs(s *device.Session, n int) ([]device.Event, error) {
-	for len(e.events) < 2*n {
-		ev, err := s.NewEvent()
-		if err != nil {
-			return nil, err
+// eventPairs returns n events for beginnings and n for ends, made once and kept. Both kinds lie apart: the driver keeps the
+// time stamps of events made one after another side by side, and a pair's place in its cache line shows in its difference.
+func (e *Engine) eventPairs(s *device.Session, n int) (begin, end []device.Event, err error) {
+	for len(e.begins) < n || len(e.ends) < n {
+		grow := max(n, 128) - len(e.begins)
+		for _, to := range []*[]device.Event{&e.begins, &e.ends} {
+			for range grow {
+				ev, err := s.NewEvent()
+				if err != nil {
+					return nil, nil, err
+				}
+				*to = append(*to, ev)
+			}
 		}
-		e.events = append(e.events, ev)
 	}
-	return e.events[:2*n], nil
+	return e.begins[:n], e.ends[:n], nil
 }

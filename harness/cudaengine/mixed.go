@@ -40,20 +40,18 @@ func (b *Bench) WriteMixed(_ context.Context, set *verify.Set, seed uint64) erro
 	return b.wrap("mix the inputs", err)
 }
 
-// mixable makes a master of the bench's own, whose inputs WriteMixed fills.
+// mixable makes a master of the bench's own in memory that all benches share, whose inputs WriteMixed fills.
 func (b *Bench) mixable(s *device.Session) (*prepared, error) {
 	tensors := b.layout.Plan.Tensors
 	m := &master{inputs: make([]device.Ptr, len(tensors)), expected: make([]device.Ptr, len(tensors)), proj: map[int]*projection{}}
+	places, _, need := place(tensors, 0)
+	if err := b.engine.mixing.reserve(s, need); err != nil {
+		return nil, err
+	}
 	for i, x := range tensors {
-		if x.Role == harness.RoleOut {
-			continue
+		if x.Role != harness.RoleOut {
+			m.inputs[i] = b.engine.mixing.base.Add(int64(places[i].at))
 		}
-		p, err := s.Alloc(x.Bytes())
-		if err != nil {
-			return nil, err
-		}
-		b.tables = append(b.tables, p)
-		m.inputs[i] = p
 	}
 	p := &prepared{master: m}
 	blocks := 4 * max(s.Info().Limits.SMs, 1)

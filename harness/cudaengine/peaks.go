@@ -54,7 +54,7 @@ func (e *Engine) measurePeaks(s *device.Session) (Peaks, error) {
 
 // best returns the least of n timings of a helper, or with flush the median of n behind a flush.
 func (e *Engine) best(s *device.Session, n int, name string, blocks int, args *device.Args, flush bool) (time.Duration, error) {
-	events, err := e.eventPairs(s, n)
+	begins, ends, err := e.eventPairs(s, n)
 	if err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (e *Engine) best(s *device.Session, n int, name string, blocks int, args *d
 				return 0, err
 			}
 		}
-		err := errors.Join(s.Record(events[2*i], e.stream), e.helpers.launch(s, e.stream, name, blocks, args), s.Record(events[2*i+1], e.stream))
+		err := errors.Join(s.Record(begins[i], e.stream), e.helpers.launch(s, e.stream, name, blocks, args), s.Record(ends[i], e.stream))
 		if err != nil {
 			return 0, err
 		}
@@ -74,7 +74,7 @@ func (e *Engine) best(s *device.Session, n int, name string, blocks int, args *d
 	}
 	all := make([]time.Duration, n)
 	for i := range n {
-		if all[i], err = s.Elapsed(events[2*i], events[2*i+1]); err != nil {
+		if all[i], err = s.Elapsed(begins[i], ends[i]); err != nil {
 			return 0, err
 		}
 	}

@@ -43,7 +43,7 @@ func (p *Program) Bind(_ context.Context, l *verify.Layout) (verify.Bench, error
 	b := &Bench{program: p, engine: p.engine, layout: l, prepared: map[string]*prepared{}}
 	err := p.engine.do(setupLimit, func(s *device.Session) error { return b.bind(s) })
 	if err != nil {
-		return nil, p.engine.stop(fmt.Sprintf("bind size %s", l.Size), err)
+		return nil, errors.Join(p.engine.stop(fmt.Sprintf("bind size %s", l.Size), err), b.Close())
 	}
 	return b, nil
 }

@@ -39,6 +39,11 @@ type Pinned struct {
 	addr  uintptr
 }
 
+// Slice returns the n bytes from offset on as memory of their own; only the whole may be freed.
+func (m *Pinned) Slice(offset, n int64) *Pinned {
+	return &Pinned{Bytes: m.Bytes[offset : offset+n], addr: m.addr + uintptr(offset)}
+}
+
 // AllocPinned takes sizeBytes of page-locked host memory.
 func (s *Session) AllocPinned(sizeBytes int64) (*Pinned, error) {
 	var p uintptr

@@ -19,11 +19,15 @@ type Timing struct {
 	Rewrite   bool          // rewrite the inputs before every launch
 	Retries   int           // times a noisy sample set is taken again
 	Spread    float64       // (p90-p10)/median above which a sample set is noisy
+	SlackUS   float64       // p90-p10 that no sample set is noisy for: the clock's own jitter
 }
 
 // spreadLimit is above what an undisturbed size shows (3 % on an H200, 2 to 8 % on two shared cores) and below what a
 // neighbour on the machine causes.
 const spreadLimit = 0.20
+
+// eventSlackUS is the jitter of GPU events: p90-p10 of a 4 us kernel on an H200 is 0.7 to 1.2 us, whatever runs beside it.
+const eventSlackUS = 1.5
 
 // minGPUWarmups is DESIGN.md's: fewer than ten launches leave the clocks low.
 const minGPUWarmups = 10
@@ -37,13 +41,19 @@ func TimingFor(t *harness.Task, traits verify.Traits) Timing {
 		m.Warmups, m.MinRuns, m.MaxRuns, m.Window, m.RoundRuns = 2, 3, 20, 40*time.Millisecond, 3
 	} else {
 		m.Warmups, m.MinRuns, m.MaxRuns = max(minGPUWarmups, t.Eval.WarmupIters), max(1, t.Eval.TimedIters), max(1, t.Eval.TimedIters)
-		m.RoundRuns = max(3, m.MaxRuns/5)
+		m.RoundRuns, m.SlackUS = max(3, m.MaxRuns/5), eventSlackUS
 	}
 	if p.Runs > 0 {
 		m.MinRuns, m.MaxRuns, m.Window, m.RoundRuns = p.Runs, p.Runs, 0, p.Runs
 	}
 	m.Warmups += p.Discard
 	return m
+}
+
+// noisy reports whether a sample set's spread is over the limit.
+func (t Timing) noisy(kept []float64) bool {
+	spread := Spread(kept)
+	return spread > t.Spread && spread*Quantile(kept, 0.5) > t.SlackUS
 }
 
 // smallBytes is the footprint up to which a size is timed on three input sets in turn; above it, two.

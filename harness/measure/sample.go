@@ -191,7 +191,7 @@ func (b *bench) time(ctx context.Context, timing Timing) (harness.SizeTime, []fl
 		if attempt == 0 || quieter(got, best) {
 			best = got
 		}
-		if !best.forced && Spread(best.kept) <= timing.Spread {
+		if !best.forced && !timing.noisy(best.kept) {
 			break
 		}
 	}
@@ -215,6 +215,6 @@ func quieter(a, b samples) bool {
 // sizeTime sums samples up.
 func (b *bench) sizeTime(kept []float64, timing Timing) harness.SizeTime {
 	st := harness.SizeTime{Size: b.layout.Size, SamplesUS: kept, MedianUS: statistic(timing.Statistic, kept), SpreadRatio: Spread(kept), Warmups: timing.Warmups, ClockMHz: b.clock}
-	st.Noisy = st.SpreadRatio > timing.Spread
+	st.Noisy = timing.noisy(kept)
 	return st
 }
