@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Array is an n-dimensional array of float64 in row-major order. Operators never change an array once made, so reshaped
@@ -65,11 +67,19 @@ func alloc(shape []int, kind elemKind) (*Array, error) {
 	return &Array{Shape: slices.Clone(shape), Data: make([]float64, n), kind: kind}, nil
 }
 
-// maxHeapBytes bounds the live heap while a reference runs, and bigElements is from where an allocation looks at it.
-const (
-	maxHeapBytes = 8 << 30
-	bigElements  = 1 << 20
-)
+// maxHeapBytes bounds the live heap while a reference runs: 8 GiB, or half of a larger machine's memory, where input sets and
+// expected values of other sizes are kept beside it.
+var maxHeapBytes = sync.OnceValue(func() uint64 {
+	const least = 8 << 30
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return least
+	}
+	return max(least, info.Totalram*uint64(info.Unit)/2)
+})
+
+// bigElements is from where an allocation looks at the heap.
+const bigElements = 1 << 20
 
 // reserve fails when n more elements would take the live heap over its limit.
 func reserve(n int) error {
@@ -78,13 +88,13 @@ func reserve(n int) error {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	if m.HeapAlloc+uint64(n)*8 <= maxHeapBytes {
+	if m.HeapAlloc+uint64(n)*8 <= maxHeapBytes() {
 		return nil
 	}
 	runtime.GC() // what looks live may be the temporaries of earlier operators
 	runtime.ReadMemStats(&m)
-	if m.HeapAlloc+uint64(n)*8 > maxHeapBytes {
-		return fmt.Errorf("%d more elements would take memory over %d GiB; work in blocks", n, maxHeapBytes>>30)
+	if m.HeapAlloc+uint64(n)*8 > maxHeapBytes() {
+		return fmt.Errorf("%d more elements would take memory over %d GiB; work in blocks", n, maxHeapBytes()>>30)
 	}
 	return nil
 }
