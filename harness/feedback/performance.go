@@ -12,7 +12,7 @@ import (
 // performanceProblems says what keeps a correct kernel from being faster, the gravest first; never nothing.
 func performanceProblems(r *harness.Report) []harness.Diagnosis {
 	var list []harness.Diagnosis
-	for _, find := range []func(*harness.Report) (harness.Diagnosis, bool){belowFloor, censored, slowerThanBaseline, spills, nearRoof, unevenSizes, missedVectors, noisy, idleTime} {
+	for _, find := range []func(*harness.Report) (harness.Diagnosis, bool){belowFloor, censored, slowerThanBaseline, spills, nearRoof, unevenSizes, missedVectors, noisy, idleTime, noWork} {
 		if d, ok := find(r); ok {
 			list = append(list, d)
 		}
@@ -164,6 +164,19 @@ func idleTime(r *harness.Report) (harness.Diagnosis, bool) {
 		}
 	}
 	return harness.Diagnosis{}, false
+}
+
+// noWork says why a rate is missing.
+func noWork(r *harness.Report) (harness.Diagnosis, bool) {
+	for _, s := range r.Sizes {
+		if s.FLOPs > 0 || s.Bytes > 0 {
+			return harness.Diagnosis{}, false
+		}
+	}
+	if len(r.Sizes) == 0 {
+		return harness.Diagnosis{}, false
+	}
+	return harness.Diagnosis{Code: "no_work_stated", Problem: "the task does not say how much work a launch does, so GFLOPS are unknown", Direction: "add `work: {flops: ..., bytes: ...}` to the task"}, true
 }
 
 // closing is what there is to say of a kernel with which nothing is wrong.
