@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"ridgepoint/harness"
@@ -167,8 +166,31 @@ func (m *meter) size(ctx context.Context, index int, size harness.Size) (*harnes
 	if err != nil {
 		return nil, err
 	}
+	if st.GraphUS, err = m.graph(ctx, benches[0], st.MedianUS); err != nil {
+		return nil, err
+	}
 	st.FLOPs, st.Bytes, st.FloorUS = flops, bytes, m.engine.Traits().FloorUS(flops, bytes)
 	return &st, nil
+}
+
+// graphBelowUS is the runtime below which GPUs time a kernel a second way, and graphLaunches how many launches one graph holds.
+const (
+	graphBelowUS  = 10
+	graphLaunches = 50
+)
+
+// graph times a kernel that is short for events by many launches in one graph, where the device can. It costs allocations: the
+// search does without.
+func (m *meter) graph(ctx context.Context, b *bench, medianUS float64) (float64, error) {
+	g, ok := b.Bench.(verify.Grapher)
+	if !ok || medianUS >= graphBelowUS || m.Stage == harness.StageSearch {
+		return 0, nil
+	}
+	each, err := g.Graph(ctx, b.sets[0], graphLaunches)
+	if err != nil {
+		return 0, verify.Blame(err, b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
+	}
+	return float64(each) / float64(time.Microsecond), nil
 }
 
 func (m *meter) keepFailed(benches []*bench) {
@@ -269,70 +291,4 @@ func (m *meter) checks(ctx context.Context, b *bench, medianUS float64) error {
 		return err // a GPU's events are beyond the candidate's reach
 	}
 	return b.batch(ctx, medianUS)
-}
-
-func newContest(contestants []Contestant, sizes []harness.Size, rounds int) *harness.Contest {
-	c := &harness.Contest{Sizes: sizes, Order: make([][]int, rounds), MedianUS: make([][][]float64, rounds)}
-	n := len(contestants)
-	for i := 1; i < n; i++ { // rivals first, the candidate last
-		c.Contestants = append(c.Contestants, contestants[i].Role)
-	}
-	c.Contestants = append(c.Contestants, contestants[0].Role)
-	for r := range rounds {
-		for k := range n {
-			at := k
-			if r%2 == 1 { // A/B then B/A
-				at = n - 1 - k
-			}
-			c.Order[r] = append(c.Order[r], at)
-			c.MedianUS[r] = append(c.MedianUS[r], make([]float64, len(sizes)))
-		}
-	}
-	return c
-}
-
-// contest runs the interleaved rounds of one size. The candidate's and the baseline's samples of all rounds make the size's
-// times.
-func (m *meter) contest(ctx context.Context, index int, benches []*bench) (harness.SizeTime, error) {
-	c := m.result.Contest
-	names := m.contestants()
-	n := len(benches)
-	all := make([][]float64, n)
-	dropped := 0
-	for r := range m.Rounds {
-		for _, at := range c.Order[r] {
-			who := (at + 1) % n // contest order has the candidate last, benches have it first
-			m.role = names[who].Role
-			timing := m.timing
-			timing.MinRuns, timing.MaxRuns, timing.Window = timing.RoundRuns, timing.RoundRuns, 0
-			if r > 0 {
-				timing.Warmups = 1
-			}
-			if !timing.Flush && r == 0 {
-				if err := benches[who].Flush(ctx); err != nil {
-					return harness.SizeTime{}, fmt.Errorf("flush caches: %w", err)
-				}
-			}
-			got, err := benches[who].collect(ctx, timing)
-			if err != nil {
-				return harness.SizeTime{}, err
-			}
-			if who == 0 {
-				if err := checkWalls(benches[0], got.kept, got.walls); err != nil {
-					return harness.SizeTime{}, err
-				}
-			}
-			c.MedianUS[r][at][index] = statistic(timing.Statistic, got.kept)
-			all[who] = append(all[who], got.kept...)
-			dropped += got.dropped
-		}
-	}
-	st := benches[0].sizeTime(all[0], m.timing)
-	st.Dropped = dropped
-	for i := 1; i < n; i++ {
-		if names[i].Role == RoleBaseline {
-			st.BaselineUS = statistic(m.timing.Statistic, all[i])
-		}
-	}
-	return st, nil
 }

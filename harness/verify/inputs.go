@@ -126,9 +126,17 @@ func draw(values []float64, e task.Extent, distribution string, seed uint64) err
 	case harness.DistSpikes: // at least one
 		values[Mix(seed, 0x5b1ce)%uint64(len(values))] = 3e4
 	}
-	if !e.DType.IsFloat() {
+	switch {
+	case e.DType == harness.BoolType: // as many true as false
+		for i, v := range values {
+			values[i] = 0
+			if v > 0 {
+				values[i] = 1
+			}
+		}
+	case !e.DType.IsFloat(): // integers: a spread of some dozens where a float has one of some units
 		for i := range values {
-			values[i] *= 16 // integers: a spread of some dozens where a float has one of some units
+			values[i] *= 16
 		}
 	}
 	if init == harness.InitPositive {
