@@ -99,6 +99,8 @@ var badTasks = []badTask{
 	{"empty command", "torch.softmax(input, dim=-1)", "{command: []}", ":3:12:", "has no command"},
 	{"reward without expression", "", "reward: {kind: expr}", ":6:9:", `kind is "expr", expr is ""`},
 	{"pattern that leads out", "", "structures: /tmp/*.c", ":6:13:", "is not a file pattern"},
+	{"pattern without files", "", "structures: none/*.c", ":6:13:", "matches no file"},
+	{"no text", "task_name: t", "task_name: \xff\xfe", "", "is not text in UTF-8"},
 	{"launch without args", ", args: [input, output, rows, cols]", "", ":5:17:", "default_launch: has no args"},
 	{"unknown argument", "[input, output, rows, cols]", "[input, outptu, rows, cols]", ":5:43:", `"outptu" is no tensor, workspace, scalar or dim; did you mean "output"?`},
 	{"output left out", "[input, output, rows, cols]", "[input, rows, cols]", ":5:17:", "the output output is no argument of any launch"},

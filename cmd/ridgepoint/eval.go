@@ -69,7 +69,10 @@ func (e evalCmd) Run(ctx context.Context, env environment) error {
 func evalError(err error) error {
 	var wrong *task.Error
 	var rival *judge.RivalError
-	if errors.As(err, &wrong) || errors.As(err, &rival) {
+	if errors.As(err, &wrong) {
+		return &exitError{exitUsage, wrong} // file and place first
+	}
+	if errors.As(err, &rival) {
 		return &exitError{exitUsage, err}
 	}
 	if errors.Is(err, context.Canceled) {

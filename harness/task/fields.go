@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"io/fs"
 	"math"
 	"regexp"
 	"slices"
@@ -291,7 +292,7 @@ func (d *taskDecoder) reference(n *node) {
 	if d.err != nil {
 		return
 	}
-	if n.kind == kindScalar {
+	if n.kind == kindScalar || n.kind == kindNull {
 		d.task.Reference.Expr = n.text
 		d.checkReference(n)
 		return
@@ -312,8 +313,14 @@ func (d *taskDecoder) structures(n *node) {
 	}
 	d.task.Structures = d.texts(n, "structures")
 	for i, glob := range d.task.Structures {
+		place := d.list(n, "structures")[i]
 		if d.err == nil && !validGlob(glob) {
-			d.fail(d.list(n, "structures")[i], "write a pattern such as structures/*.cu", "structures: %q is not a file pattern", glob)
+			d.fail(place, "write a pattern such as structures/*.cu", "structures: %q is not a file pattern", glob)
+		}
+		if d.err == nil && d.folder.fsys != nil {
+			if found, err := fs.Glob(d.folder.fsys, d.folder.resolve(glob)); err != nil || len(found) == 0 {
+				d.fail(place, "name files below the task file's folder, or leave the key out", "structures: %q matches no file", glob)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -80,6 +81,10 @@ func (n *node) get(name string) *node {
 func parseYAML(file, text string, lineOffset int) (root *node, err error) {
 	if len(text) > maxFileBytes {
 		return nil, &Error{File: file, Reason: fmt.Sprintf("is %d bytes long", len(text)), Remedy: fmt.Sprintf("keep it under %d", maxFileBytes)}
+	}
+	text = strings.TrimPrefix(text, "\ufeff") // a byte order mark that some editors write
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, &Error{File: file, Reason: "is not text in UTF-8", Remedy: "give a YAML file"}
 	}
 	defer func() {
 		if r := recover(); r != nil { // the YAML parser is not ours: what it cannot read is the file's fault, never ours to crash on
