@@ -55,8 +55,12 @@ static void add_stretch(const float *a, const float *b, float *c, long count, in
 void add_streamed(const float *a, const float *b, float *c, int n) {
     int share = n / GRAIN;
     int threads = share < 1 ? 1 : share < THREADS ? share : THREADS;
+    if (threads < 2) { /* spares the call into the thread library */
+        add_stretch(a, b, c, n, n >= STREAM);
+        return;
+    }
     long part = ((n + threads - 1) / threads + 15) / 16 * 16;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int t = 0; t < threads; t++) {
         long from = t * part, to = from + part < n ? from + part : n;
         if (from < to) add_stretch(a + from, b + from, c + from, to - from, n >= STREAM);

@@ -10,7 +10,7 @@ params:
   THREADS:  {values: [1, 2, 4, 8]}
   GRAIN:    {values: [16384, 65536, 262144, 1048576]} # elements that one more thread must be worth
 constraints: ["VEC * UNROLL <= 64"]
-default: {VEC: 8, UNROLL: 1, PREFETCH: 0, THREADS: 2, GRAIN: 262144}
+default: {VEC: 8, UNROLL: 2, PREFETCH: 0, THREADS: 2, GRAIN: 262144}
 */
 
 /* One stretch of the vectors a thread, in steps of UNROLL vectors, and a scalar tail. */
@@ -39,8 +39,12 @@ static void add_stretch(const float *a, const float *b, float *c, long count) {
 void add_vectors(const float *a, const float *b, float *c, int n) {
     int share = n / GRAIN;
     int threads = share < 1 ? 1 : share < THREADS ? share : THREADS;
+    if (threads < 2) { /* spares the call into the thread library */
+        add_stretch(a, b, c, n);
+        return;
+    }
     long part = ((n + threads - 1) / threads + 15) / 16 * 16;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (int t = 0; t < threads; t++) {
         long from = t * part, to = from + part < n ? from + part : n;
         if (from < to) add_stretch(a + from, b + from, c + from, to - from);
