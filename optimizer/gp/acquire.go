@@ -11,9 +11,9 @@ func logEI(incumbent, mu, sd float64) float64 {
 	if z > -6 {
 		return math.Log(sd * (z*normalCDF(z) + normalPDF(z)))
 	}
-	// Mills' ratio: z Φ(z) + φ(z) ≈ φ(z)/z² (1 - 3/z²) for z far below 0.
+	// Mills' ratio: z Φ(z) + φ(z) ≈ φ(z)/z² (1 - 3/z² + 15/z⁴) for z far below 0.
 	zz := z * z
-	return math.Log(sd) - zz/2 - 0.5*math.Log(2*math.Pi) - math.Log(zz) + math.Log1p(-3/zz)
+	return math.Log(sd) - zz/2 - 0.5*math.Log(2*math.Pi) - math.Log(zz) + math.Log1p(-3/zz+15/(zz*zz))
 }
 
 func normalCDF(z float64) float64 { return 0.5 * math.Erfc(-z/math.Sqrt2) }

@@ -11,6 +11,7 @@ import (
 	"ridgepoint/configs/expr"
 	"ridgepoint/optimizer"
 	"ridgepoint/optimizer/strategy"
+	"ridgepoint/optimizer/transfer"
 )
 
 func value(v int64) *expr.Value { x := expr.Int(v); return &x }
@@ -59,19 +60,45 @@ func evaluate(c optimizer.Configuration) optimizer.Observation {
 	return optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: y, CostSeconds: 0.1}
 }
 
+// warmed is the portfolio with records of two other devices: one alike, one misleading.
+const warmed = "portfolio with records"
+
 func setup(t testing.TB, name string, space *optimizer.Space, seed uint64) *strategy.Search {
 	t.Helper()
-	s, err := strategy.New(name, space, strategy.Options{Seed: seed})
+	o := strategy.Options{Seed: seed}
+	if name == warmed {
+		name = "portfolio"
+		var err error
+		if o.Prior, err = transfer.New(space, sources(space)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := strategy.New(name, space, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
+func sources(space *optimizer.Space) []optimizer.Source {
+	pool := space.NewPool()
+	like, unlike := optimizer.Source{Name: "like"}, optimizer.Source{Name: "unlike"}
+	for id := 0; id < pool.Len(); id += 3 {
+		o := evaluate(space.Configuration(pool.Row(id)))
+		o.Value *= 1 + 0.1*float64(id%4)
+		like.Observations = append(like.Observations, o)
+		if o.Outcome == optimizer.OutcomeMeasured {
+			o.Value = 1 / o.Value
+			unlike.Observations = append(unlike.Observations, o)
+		}
+	}
+	return []optimizer.Source{like, unlike}
+}
+
 // TestFeasibleAndFresh drives every strategy with eight in flight, lost and repeated tells among them.
 func TestFeasibleAndFresh(t *testing.T) {
 	t.Parallel()
-	for _, name := range strategy.Names() {
+	for _, name := range append(strategy.Names(), warmed) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			space, ctx := kernelLike(t), context.Background()
@@ -154,7 +181,7 @@ func TestExhaustsSmallSpace(t *testing.T) {
 // TestSameLogSameProposals rebuilds an optimizer from a log, by asking again and by Resume, and compares what follows.
 func TestSameLogSameProposals(t *testing.T) {
 	t.Parallel()
-	for _, name := range strategy.Names() {
+	for _, name := range append(strategy.Names(), warmed) {
 		if name == "goptuna-tpe" { // draws from the process's global source: see tpe.Shipped
 			continue
 		}
@@ -203,6 +230,87 @@ func TestSameLogSameProposals(t *testing.T) {
 				flight = append(flight, c)
 			}
 		})
+	}
+}
+
+// TestSpaceTooLargeToHold searches 2e10 configurations: proposals are feasible and fresh, and the model does better than a draw.
+func TestSpaceTooLargeToHold(t *testing.T) {
+	t.Parallel()
+	d := optimizer.Declaration{Constraints: []string{"p0 * p1 <= 100"}}
+	for i := range 9 {
+		d.Params = append(d.Params, optimizer.Param{Name: "p" + string(rune('0'+i)), Min: value(1), Max: value(16)})
+	}
+	space, err := optimizer.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := map[string]float64{}
+	for _, name := range []string{"random", "tpe", "local", "gp", "portfolio"} {
+		s, ctx := setup(t, name, space, 2), context.Background()
+		seen := map[string]bool{}
+		best[name] = math.Inf(1)
+		for range 50 {
+			c, err := s.Ask(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := space.Row(c); err != nil || seen[optimizer.Hash(c)] {
+				t.Fatalf("%s asked %v: repeated or %v", name, c, err)
+			}
+			seen[optimizer.Hash(c)] = true
+			y := 1.0
+			for i, p := range space.Names() {
+				x, _ := c[p].AsFloat()
+				y += 0.01 * math.Pow(x-float64(3+i), 2)
+			}
+			best[name] = math.Min(best[name], y)
+			if err := s.Tell(ctx, optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: y}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if best["gp"] >= best["random"] || best["portfolio"] >= best["random"] {
+		t.Errorf("best values %v: no better than random", best)
+	}
+}
+
+// TestBestIsShrunken tells one configuration a lucky value among noisy repeats of its neighbours.
+func TestBestIsShrunken(t *testing.T) {
+	t.Parallel()
+	space, ctx := kernelLike(t), context.Background()
+	s := setup(t, "portfolio", space, 4)
+	var lucky optimizer.Configuration
+	const sd = 0.2
+	for i := range 60 {
+		c, err := s.Ask(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := evaluate(c)
+		o.Variance = sd * sd
+		if i == 4 && o.Outcome == optimizer.OutcomeMeasured {
+			lucky, o.Value = c, 0.55 // far below what its neighbours say, within three deviations of noise
+		}
+		if err := s.Tell(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := s.Verdicts(1)
+	if lucky == nil || len(v) == 0 {
+		t.Fatal("the lucky draw failed to run: choose another seed")
+	}
+	if got := math.Exp(v[0].Mean); got < 0.6 {
+		t.Errorf("the best is believed to take %.3f; a single draw of 0.55 with 20 %% noise must not be", got)
+	}
+	c, ok := s.Remeasure(0)
+	if !ok {
+		t.Fatal("nothing is worth measuring again although the noise is 20 %")
+	}
+	if _, err := space.Row(c); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Remeasure(60); ok {
+		t.Error("repeats go on after as many as there were evaluations")
 	}
 }
 

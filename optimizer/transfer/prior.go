@@ -20,12 +20,12 @@ const (
 
 // Prior is what each source says of a space's configurations. It is immutable and safe for concurrent use.
 type Prior struct {
-	space   *optimizer.Space
-	names   []string
-	byID    [][]float64          // by source, then id: of an enumerated space
-	byRow   []map[string]float64 // by source: of a sampled space
-	matched []int                // configurations of the space that each source measured
-	ran     []uint16             // by id: sources that measured the configuration; of an enumerated space
+	space *optimizer.Space
+	names []string
+	byID  [][]float64          // by source, then id: of an enumerated space
+	byRow []map[string]float64 // by source: of a sampled space
+	guess []*surrogate         // by source; nil where the source measured most of the space
+	ran   []uint16             // by id: sources that measured the configuration; of an enumerated space
 }
 
 // New builds the prior of a space. Observations whose configuration the space does not have are left out; a source without a
@@ -35,12 +35,17 @@ func New(space *optimizer.Space, sources []optimizer.Source) (*Prior, error) {
 	pool := space.NewPool()
 	var logs []map[int]float64
 	for _, src := range sources {
-		values, err := relative(pool, src)
+		values, failed, err := relative(pool, src)
 		if err != nil {
 			return nil, fmt.Errorf("transfer source %s: %w", src.Name, err)
 		}
 		if len(values) > 0 {
-			logs, p.names, p.matched = append(logs, values), append(p.names, src.Name), append(p.matched, len(values))
+			logs, p.names = append(logs, values), append(p.names, src.Name)
+			var guess *surrogate
+			if float64(len(values)+len(failed)) < dense*space.Size() {
+				guess = newSurrogate(pool, values, failed)
+			}
+			p.guess = append(p.guess, guess)
 		}
 	}
 	if len(logs) == 0 {
@@ -50,29 +55,35 @@ func New(space *optimizer.Space, sources []optimizer.Source) (*Prior, error) {
 	return p, nil
 }
 
-// relative returns ln(value/best) of each configuration that the source measured, by id.
-func relative(pool *optimizer.Pool, src optimizer.Source) (map[int]float64, error) {
-	out := map[int]float64{}
+// relative returns ln(value/best) of each configuration that the source measured, by id, and the ids of those that failed.
+// The last of several measurements of one configuration counts.
+func relative(pool *optimizer.Pool, src optimizer.Source) (values map[int]float64, failed []int, err error) {
+	values = map[int]float64{}
 	best := math.Inf(1)
 	for _, o := range src.Observations {
-		if o.Outcome != optimizer.OutcomeMeasured && o.Outcome != optimizer.OutcomeNoisy {
+		ran := o.Outcome == optimizer.OutcomeMeasured || o.Outcome == optimizer.OutcomeNoisy
+		if !ran && o.Outcome != optimizer.OutcomeFailed {
 			continue
-		}
-		if !(o.Value > 0) || math.IsInf(o.Value, 0) {
-			return nil, fmt.Errorf("value %g; want a positive finite number", o.Value)
 		}
 		row, err := pool.Space().Row(o.Configuration)
 		if err != nil {
 			continue // another size set or a newer file may allow other configurations
 		}
 		id, _ := pool.ID(row)
-		out[id] = math.Log(o.Value)
-		best = math.Min(best, out[id])
+		if !ran {
+			failed = append(failed, id)
+			continue
+		}
+		if !(o.Value > 0) || math.IsInf(o.Value, 0) {
+			return nil, nil, fmt.Errorf("value %g; want a positive finite number", o.Value)
+		}
+		values[id] = math.Log(o.Value)
+		best = math.Min(best, values[id])
 	}
-	for id := range out {
-		out[id] -= best
+	for id := range values {
+		values[id] -= best
 	}
-	return out, nil
+	return values, failed, nil
 }
 
 // fill completes each source with what the others say.
@@ -96,7 +107,11 @@ func (p *Prior) fill(pool *optimizer.Pool, logs []map[int]float64) {
 		}
 		for c, l := range logs {
 			v, ok := l[id]
-			if !ok {
+			switch {
+			case ok:
+			case p.guess[c] != nil:
+				v = p.guess[c].predict(pool.Row(id))
+			default:
 				v = missing
 			}
 			table[c][id] = v
@@ -104,9 +119,11 @@ func (p *Prior) fill(pool *optimizer.Pool, logs []map[int]float64) {
 	}
 	if p.space.Enumerated() {
 		p.byID, p.ran = table, make([]uint16, n)
-		for _, l := range logs {
-			for id := range l {
-				p.ran[id]++
+		for c, l := range logs {
+			for id := range n {
+				if _, ran := l[id]; ran || p.guess[c] != nil {
+					p.ran[id]++
+				}
 			}
 		}
 		return
@@ -138,7 +155,7 @@ func (p *Prior) Relative(pool *optimizer.Pool, id int, dst []float64) []float64 
 		}
 		v, ok := p.byRow[c][key(pool.Row(id))]
 		if !ok {
-			v = missingAll
+			v = p.guess[c].predict(pool.Row(id)) // no source measured half of a space that cannot be held
 		}
 		dst = append(dst, v)
 	}
@@ -173,7 +190,8 @@ func (p *Prior) Lowest(weights []float64, n int) []int {
 	return ids[:min(n, len(ids))]
 }
 
-// Ran returns how many sources measured a configuration; of a sampled space, where ids mean nothing here, all of them.
+// Ran returns in how many sources a configuration ran, or is not known to fail; of a sampled space, where ids mean nothing
+// here, all of them.
 func (p *Prior) Ran(id int) int {
 	if p.ran == nil {
 		return p.Len()
