@@ -23,8 +23,10 @@ const (
 	fitLater         = 8    // and of the later ones
 	fitMost          = 250  // observations of a fit
 	activeMost       = 400  // observations of a posterior when its candidates are renewed
-	eliteCount       = 5    // best configurations whose neighbours are candidates
-	recordCandidates = 300  // candidates that the records hold best
+	eliteCount       = 10   // best configurations whose neighbours are candidates
+	endFrom          = 80   // evaluations from which every endEach-th proposal is one of those
+	endEach          = 2
+	recordCandidates = 300 // candidates that the records hold best
 )
 
 // Options change the strategy, for ablations and for the portfolio.
@@ -66,23 +68,49 @@ func (s *Strategy) begin(h *optimizer.History) {
 	}
 }
 
-// best returns the candidate with the highest expected improvement times its probability of success.
+// best returns the candidate with the highest expected improvement times its probability of success. In the end game every
+// endEach-th proposal is the best among the neighbours of what was found: on rough spaces the optimum is a step away from
+// good configurations, where the model, which smooths, sees nothing.
 func (s *Strategy) best(h *optimizer.History) (int, error) {
 	s.gate.learn(h)
-	scores := s.model.score(h, s.enc, s.model.incumbent(), s.gate.forest != nil)
+	if turn := len(h.Trials) + len(h.Pending()); turn >= endFrom && turn%endEach == 0 {
+		if id := s.pick(h, s.neighbourhood(h)); id >= 0 {
+			return id, nil
+		}
+	}
+	if id := s.pick(h, nil); id >= 0 {
+		return id, nil
+	}
+	return next(h, nil, s.opt.Seed)
+}
+
+// pick returns the best open candidate within a set (nil: any); -1 when there is none.
+func (s *Strategy) pick(h *optimizer.History, within map[int]bool) int {
+	scores := s.model.score(h, s.enc, s.model.incumbent(), s.gate.forest != nil || within != nil)
 	best, id := math.Inf(-1), -1
 	for i, v := range scores {
-		if math.IsInf(v, -1) {
+		c := s.model.post.ids[i]
+		if math.IsInf(v, -1) || (within != nil && !within[c]) {
 			continue
 		}
-		if v += s.gate.logSuccess(h, s.model.post.ids[i]); v > best {
-			best, id = v, s.model.post.ids[i]
+		if v += s.gate.logSuccess(h, c); v > best {
+			best, id = v, c
 		}
 	}
-	if id < 0 {
-		return next(h, nil, s.opt.Seed)
+	return id
+}
+
+// neighbourhood returns the configurations that differ in one parameter from one of the best.
+func (s *Strategy) neighbourhood(h *optimizer.History) map[int]bool {
+	out := map[int]bool{}
+	var buf []int
+	for _, id := range h.BestIDs(eliteCount) {
+		buf = h.Pool.Neighbours(id, buf[:0])
+		for _, n := range buf {
+			out[n] = true
+		}
 	}
-	return id, nil
+	return out
 }
 
 // next returns the first open point of a list, or a random one.
