@@ -14,7 +14,7 @@ const (
 	warmStart     = 3   // first proposals from the records alone
 	warmSpread    = 2   // then space-filling ones, which tell whether the records predict anything
 	gateFrom      = 5   // successes from which the records must correlate with what was seen
-	gateLeast     = 0.2 // Spearman's
+	gateLeast     = 0.5 // Spearman's
 	coldFrom      = 5   // evaluations from which the cold model, its design first, has every second proposal
 	gatedWarm     = 8   // while the records fail to predict, only every gatedWarm-th proposal still follows them
 	lateFrom      = 20  // from here on the cold model has all but every lateWarm-th: what records give, they give early, and a
