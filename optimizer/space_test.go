@@ -83,7 +83,7 @@ func randomDeclaration(rng *rand.Rand) Declaration {
 func TestEnumerationAgainstBruteForce(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 150 {
+	for range 80 {
 		d := randomDeclaration(rng)
 		want := bruteForce(t, d)
 		s, err := New(d)

@@ -209,7 +209,7 @@ func TestSameLogSameProposals(t *testing.T) {
 				}
 				return c
 			}
-			for i := range 70 {
+			for i := range 56 {
 				var tell *optimizer.Observation
 				if len(flight) >= 5 {
 					o := evaluate(flight[2])
@@ -221,7 +221,7 @@ func TestSameLogSameProposals(t *testing.T) {
 					t.Fatalf("ask %d: %v, then %v for the same log", i, c, d)
 				}
 				var log optimizer.Configuration
-				if i < 50 {
+				if i < 40 {
 					log = c
 				}
 				if d := step(resumed, tell, log); !cmp.Equal(optimizer.Hash(c), optimizer.Hash(d)) {
