@@ -46,6 +46,9 @@ type cli struct {
 	Eval      evalCmd      `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
 	Check     checkCmd     `cmd:"" help:"Ask whether a task would let a wrong kernel pass, or a right one fail."`
 	Calibrate calibrateCmd `cmd:"" help:"Run a kernel that is known to be right and propose tolerances."`
+	Compare   compareCmd   `cmd:"" help:"Put campaigns, or groups of repeats, side by side: best so far, cost, failures, with intervals."`
+	Prompt    promptCmd    `cmd:"" help:"Print what the author model would be asked now; --exchanges writes a recording."`
+	Why       whyCmd       `cmd:"" help:"Say why a trial was run: the choice with its numbers, its lineage, its outcome."`
 	Ctl       ctlCmd       `cmd:"" help:"Steer a running campaign: pause, go, stop, inject FILE, pin or drop STRUCTURE, revive DIRECTION, budget."`
 	Dev       devCmd       `cmd:"" help:"Tools for trying Ridgepoint out."`
 	Bench     benchCmd     `cmd:"" help:"Measure parts of Ridgepoint."`

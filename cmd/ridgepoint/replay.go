@@ -20,11 +20,12 @@ import (
 
 // replayCmd builds and measures a campaign's winner again: fresh process, empty cache, new seeds.
 type replayCmd struct {
-	Campaign string `arg:"" optional:"" default:"last" help:"Campaign id, its beginning, or last."`
-	Rounds   int    `help:"Paired rounds with the baseline; 0: as many as its confirmation had."`
-	Seed     uint64 `help:"Seed of inputs and hidden sizes; 0 draws one."`
-	Setup    bool   `help:"Install what is missing (a C compiler) with the system's package manager first."`
-	JSON     bool   `name:"json" help:"Print one JSON object."`
+	Campaign   string `arg:"" optional:"" default:"last" help:"Campaign id, its beginning, or last."`
+	Rounds     int    `help:"Paired rounds with the baseline; 0: as many as its confirmation had."`
+	Seed       uint64 `help:"Seed of inputs and hidden sizes; 0 draws one."`
+	Regenerate bool   `help:"First let the campaign's model write the winner again from what the campaign remembers of it, without its source; then measure that."`
+	Setup      bool   `help:"Install what is missing (a C compiler) with the system's package manager first."`
+	JSON       bool   `name:"json" help:"Print one JSON object."`
 	dataFlag
 }
 
@@ -53,6 +54,11 @@ func (c *replayCmd) Run(ctx context.Context, env environment) (err error) {
 	w, err := winnerOf(ctx, store, c.Campaign)
 	if err != nil {
 		return err
+	}
+	if c.Regenerate {
+		if w.candidate, err = regenerated(ctx, env, store, w); err != nil {
+			return err
+		}
 	}
 	rep, err := c.measure(ctx, env, w)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s *Situation) validate() error {
 	if err := s.Step.Validate(); err != nil {
 		return err
 	}
-	need := map[Step]int{StepRefine: 1, StepRepair: 1, StepSuggest: 1, StepCross: 2}[s.Step]
+	need := map[Step]int{StepRefine: 1, StepRepair: 1, StepSuggest: 1, StepRegenerate: 1, StepCross: 2}[s.Step]
 	if len(s.Parents) < need {
 		return fmt.Errorf("step %s needs %d structures to work on, got %d", s.Step, need, len(s.Parents))
 	}

@@ -69,6 +69,10 @@ func TestPromptsAreGolden(t *testing.T) {
 		"cross":         func(*propose.Situation) {},
 		"repair":        func(*propose.Situation) {},
 		"suggest":       func(*propose.Situation) {},
+		"regenerate": func(s *propose.Situation) {
+			s.Parents, s.Incumbent = []propose.Exhibit{*s.Incumbent}, nil
+			s.Parents[0].Source = ""
+		},
 		"refine-flat":   func(s *propose.Situation) { s.Flat = 2 },
 		"cross-explore": func(s *propose.Situation) { s.Exploring = true },
 		"refine-cuda":   func(s *propose.Situation) { s.Target = "cuda" },

@@ -12,12 +12,14 @@ const (
 	StepCross   Step = "cross"         // the best of two structures in one
 	StepRepair  Step = "repair"        // a draft mended
 	StepSuggest Step = "suggest"       // a configuration of an existing structure
+	// StepRegenerate is a known winner written again from what is remembered of it, after a campaign.
+	StepRegenerate Step = "regenerate"
 )
 
 // Validate refuses unknown steps.
 func (s Step) Validate() error {
 	switch s {
-	case StepNew, StepRefine, StepCross, StepRepair, StepSuggest:
+	case StepNew, StepRefine, StepCross, StepRepair, StepSuggest, StepRegenerate:
 		return nil
 	default:
 		return fmt.Errorf("step %q is not known; want new_direction, refine, cross, repair or suggest", string(s))
