@@ -54,6 +54,7 @@ type night struct {
 	script     *harnesstest.Scripted
 	dir        string
 	server     *scripted.Server
+	drafts     int // says stop when so many drafts have ended and enough outcomes have come since; 0: never
 	log        strings.Builder
 	logMu      sync.Mutex
 }
@@ -120,7 +121,7 @@ func newNight(t testing.TB, script *scripted.Script, settings func(*scheduler.Se
 		Confirm: scheduler.ConfirmSettings{Gain: 0.01, Power: 0.9, Alpha: 0.05, AARounds: 8, MinRounds: 4, MaxRounds: 20, Share: 0.5},
 		LLM: &scheduler.LLMSettings{Blend: "auto", PromptTokens: 24000, MaxDrafts: 30, Schema: "structured_v1", AnalystEvery: 5,
 			Pool: pool.Config{Models: []pool.Model{{Name: "scripted", BaseURL: web.URL + "/v1", Model: "scripted", KeyEnv: "KEY", Retries: &retries,
-				StallTimeout: 300 * time.Millisecond, Price: llm.Price{Prompt: 1, Completion: 5}}}}}}
+				StallTimeout: 20 * time.Second, Price: llm.Price{Prompt: 1, Completion: 5}}}}}}
 	if settings != nil {
 		settings(&s)
 	}
@@ -145,13 +146,34 @@ func (n *night) run(t testing.TB, stop func(e *scheduler.Event, data any) bool) 
 	if _, err := store.Campaign(ctx, n.campaign.ID); err == nil {
 		structures = nil
 	}
-	l, err := loop.New(loop.Config{Campaign: n.campaign, Structures: structures, Store: store, Dispatcher: d, Log: log, DraftingFunc: func() bool { return p.Drafting() },
+	ended, since := map[int64]bool{}, 0
+	var l *loop.Loop
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
+	enough := func(data any) bool {
+		switch x := data.(type) {
+		case *scheduler.Draft:
+			ended[x.Number] = true
+		case *scheduler.Summary:
+			if n.drafts > 0 && len(ended) >= n.drafts {
+				since++
+			}
+		}
+		return since == 120
+	}
+	l, err = loop.New(loop.Config{Campaign: n.campaign, Structures: structures, Store: store, Dispatcher: d, Log: log, DraftingFunc: func() bool { return p.Drafting() },
 		OptimizerFunc: func(space *optimizer.Space, seed uint64) (optimizer.Optimizer, error) {
 			return strategy.New("random", space, strategy.Options{Seed: seed})
 		},
 		EventFunc: func(e *scheduler.Event, data any) {
 			if stop != nil && stop(e, data) {
 				cancel()
+			}
+			if enough(data) {
+				since++
+				stopping.Go(func() { // not from within the loop, which would wait for itself
+					_ = l.Post(t.Context(), scheduler.EventControl, &scheduler.Control{ID: "enough", Action: scheduler.ControlStop}) // the loop may have ended
+				})
 			}
 		}})
 	if err != nil {
@@ -213,7 +235,8 @@ func load(t testing.TB, delay time.Duration) *scripted.Script {
 
 func TestNightOfThirtyDrafts(t *testing.T) {
 	t.Parallel()
-	n := newNight(t, load(t, 20*time.Millisecond), nil)
+	n := newNight(t, load(t, 20*time.Millisecond), func(s *scheduler.Settings) { s.Budget.Evaluations = 3000 })
+	n.drafts = 30
 	result, s, err := n.run(t, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +284,8 @@ func TestKeyIsNowhere(t *testing.T) {
 	t.Parallel()
 	script := load(t, 0)
 	script.Rules = append([]scripted.Rule{{Times: 1, Text: "your key is " + plantedKey}, {Times: 1, Status: 500, Body: "bad key " + plantedKey}}, script.Rules...)
-	n := newNight(t, script, func(s *scheduler.Settings) { s.Budget.Evaluations, s.LLM.MaxDrafts = 40, 6 })
+	n := newNight(t, script, func(s *scheduler.Settings) { s.Budget.Evaluations, s.LLM.MaxDrafts = 3000, 6 })
+	n.drafts = 6
 	if _, _, err := n.run(t, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +314,11 @@ func TestDeadModelDoesNotHoldTheSearchUp(t *testing.T) {
 	for name, rule := range map[string]scripted.Rule{"only 429": {Status: 429, RetryAfter: "1"}, "hanging": {Text: "x", StallAfter: new(int)}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNight(t, &scripted.Script{Rules: []scripted.Rule{rule}}, func(s *scheduler.Settings) { s.Budget.Evaluations = 150 })
+			n := newNight(t, &scripted.Script{Rules: []scripted.Rule{rule}}, func(s *scheduler.Settings) {
+				s.Budget.Evaluations = 150
+				s.LLM.Pool.Models[0].StallTimeout = 300 * time.Millisecond
+			})
+			n.script.Latency = 20 * time.Millisecond // long enough for two stalls
 			result, s, err := n.run(t, nil)
 			if err != nil || result.Winner == nil || result.Evaluations < 150 {
 				t.Fatalf("result %+v, %v; want a normal end", result, err)
@@ -307,7 +335,10 @@ func TestDeadModelDoesNotHoldTheSearchUp(t *testing.T) {
 
 func TestNoReplyIsPaidTwice(t *testing.T) {
 	t.Parallel()
-	n := newNight(t, load(t, 5*time.Millisecond), func(s *scheduler.Settings) { s.LLM.MaxDrafts, s.Budget.Evaluations = 30, 260 })
+	script := load(t, 5*time.Millisecond)
+	script.Rules[len(script.Rules)-1] = scripted.Rule{Text: "nothing more"} // a kill may waste drafts on their way
+	n := newNight(t, script, func(s *scheduler.Settings) { s.Budget.Evaluations = 3000 })
+	n.drafts = 30
 	arrived := map[string]bool{}
 	for round := 0; ; round++ {
 		seen := 0
