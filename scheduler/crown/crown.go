@@ -3,7 +3,7 @@
 //
 // The minimum of thousands of noisy numbers is biased, so nothing here compares two single values. A nominee is chosen by a
 // posterior mean that is shrunk towards its structure's; a confirmation compares rounds in which both contestants ran
-// beside each other, by a 20 % trimmed mean, since a busy machine's rounds have outliers that a plain mean would follow.
+// beside each other, by a 10 % trimmed mean, since a busy machine's rounds have outliers that a plain mean would follow.
 package crown
 
 import (
@@ -19,8 +19,10 @@ import (
 	"ridgepoint/scheduler/reward"
 )
 
-// trim is the share of rounds that is set aside at each end (Yuen 1974; 0.2 is the customary share).
-const trim = 0.2
+// trim is the share of rounds that is set aside at each end (Yuen 1974). The customary 0.2 makes the t statistic of few rounds
+// too liberal: with 6 to 30 normal rounds a test at 0.0304 passed 0.034 to 0.044 of the time; with 0.1 at most 0.033, and below
+// ten rounds, where nothing is set aside, it is exact.
+const trim = 0.1
 
 // ErrContest says that a contest's measurements cannot be evaluated.
 var ErrContest = errors.New("contest cannot be evaluated")
@@ -33,7 +35,7 @@ type Trimmed struct {
 	SD     float64 // of one sample: StdErr * sqrt(n), so that errors of other sample counts can be foretold
 }
 
-// TrimmedMean returns the 20 % trimmed mean of x with the error of Tukey and McLaughlin, from the winsorised variance. It
+// TrimmedMean returns the 10 % trimmed mean of x with the error of Tukey and McLaughlin, from the winsorised variance. It
 // needs at least three samples.
 func TrimmedMean(x []float64) (Trimmed, error) {
 	n := len(x)

@@ -216,12 +216,20 @@ func (s *State) Judge(t *scheduler.Trial, o *scheduler.Summary, objective float6
 	case s.Rules.MaxSizeRegression > 0 && p.WorstRatio > limit:
 		v.Reason = fmt.Sprintf("not eligible: %.2f × the baseline or the incumbent on one size, over %.2f", p.WorstRatio, limit)
 	case p.P > v.Alpha:
-		v.Reason = fmt.Sprintf("gain %+.2f %% in %d rounds, p = %.3g over %.3g; the smallest gain found with %.0f %% power would be %.2f %%", 100*p.Gain, p.Rounds, p.P, v.Alpha, 100*s.Settings.Confirm.Power, 100*v.Detectable)
+		v.Reason = fmt.Sprintf("gain %+.2f %% over the %s in %d rounds, p = %.3g over %.3g; the smallest gain found with %.0f %% power would be %.2f %%", 100*p.Gain, against(t), p.Rounds, p.P, v.Alpha, 100*s.Settings.Confirm.Power, 100*v.Detectable)
 	default:
 		v.Crowned = true
-		v.Reason = fmt.Sprintf("gain %+.2f %% in %d paired rounds, p = %.2g under %.2g", 100*p.Gain, p.Rounds, p.P, v.Alpha)
+		v.Reason = fmt.Sprintf("gain %+.2f %% over the %s in %d paired rounds, p = %.2g under %.2g", 100*p.Gain, against(t), p.Rounds, max(p.P, 1e-15), v.Alpha)
 	}
 	return v
+}
+
+// against names what a confirmation had to beat.
+func against(t *scheduler.Trial) string {
+	if n := len(t.Rivals); n > 0 {
+		return t.Rivals[n-1].Role
+	}
+	return RoleBaseline
 }
 
 // Dethrone is the verdict over an incumbent whose replay failed.

@@ -215,8 +215,9 @@ func (s *State) gain(st *Structure, in Inputs) float64 {
 	if st.Measured < 3 {
 		spread = max(spread, 0.3)
 	}
-	spread = min(max(spread, 0.02), 1)
-	x := crown.Belief{Mean: math.Log(st.Best+handicap) + spread/2, SD: spread / math.Sqrt(1+float64(st.Measured)/16)}
+	// What racing stopped was tried as well, and was worse.
+	spread = min(max(spread, 0.02), 1) / math.Sqrt(1+float64(st.Told)/16)
+	x := crown.Belief{Mean: math.Log(st.Best+handicap) + spread/2, SD: spread}
 	return best * x.Improvement(math.Log(best))
 }
 

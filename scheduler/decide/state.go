@@ -11,7 +11,7 @@ import (
 )
 
 // poolSize bounds the contenders that are remembered by name. Everything else of a candidate is in the store.
-const poolSize = 256
+const poolSize = 128
 
 // State is what a campaign knows. Only Apply changes it.
 type State struct {

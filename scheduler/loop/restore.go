@@ -38,7 +38,7 @@ func (l *Loop) open(ctx context.Context) error {
 	}
 	l.batch.States = append(l.batch.States, memory.StateChange{Campaign: l.campaign.ID, State: scheduler.StateRunning})
 	l.flush()
-	return l.pending.Wait(ctx)
+	return l.pending.Wait(context.WithoutCancel(ctx)) // a stop is noticed by the loop, which writes it down
 }
 
 // begin stores a new campaign with its structures.
