@@ -138,6 +138,9 @@ func (l *Loop) Run(ctx context.Context) (*scheduler.Result, error) {
 		l.journal(ctx, life)
 	}()
 	err := l.work(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = ErrStopped // whatever was being waited for
+	}
 	err = errors.Join(err, l.close(context.WithoutCancel(ctx), err))
 	cancel()
 	<-sent

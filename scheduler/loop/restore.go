@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"ridgepoint/harness"
 	"ridgepoint/scheduler"
@@ -82,13 +85,96 @@ func (l *Loop) restore(ctx context.Context) error {
 			st.Shipped = shipped(st.Digest)
 		}
 	}
-	return l.cfg.Store.Events(ctx, l.campaign.ID, 0, func(e *scheduler.Event) error {
-		data, err := decide.Decode(e)
-		if err != nil {
-			return err
-		}
-		return l.absorb(ctx, e, data, true)
+	return l.replay(ctx)
+}
+
+// chunk is a run of consecutive events: decoded by one of several goroutines, applied in order by the loop's own.
+type chunk struct {
+	events []scheduler.Event
+	data   []any
+	err    error
+	done   chan struct{} // closed when decoded
+}
+
+// Decoding JSON is most of what a resume costs (three quarters of 2.3 s of processor time for 100 000 records), so it is spread
+// over all processors, a chunk at a time.
+const (
+	chunkEvents = 1024
+	chunksAhead = 16 // read but not yet applied: 16 MB at most
+)
+
+// replay applies the stored log.
+func (l *Loop) replay(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	order, work := make(chan *chunk, chunksAhead), make(chan *chunk, chunksAhead)
+	group.Go(func() error {
+		defer close(order)
+		defer close(work)
+		return l.readChunks(ctx, order, work)
 	})
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error {
+			for c := range work {
+				c.decode()
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		for c := range order {
+			<-c.done
+			if c.err != nil {
+				return c.err
+			}
+			for i := range c.events {
+				if err := l.absorb(ctx, &c.events[i], c.data[i], true); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// readChunks reads the log and hands every chunk to both channels.
+func (l *Loop) readChunks(ctx context.Context, order, work chan<- *chunk) error {
+	next := &chunk{done: make(chan struct{})}
+	send := func() error {
+		for _, to := range []chan<- *chunk{work, order} {
+			select {
+			case to <- next:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		next = &chunk{done: make(chan struct{})}
+		return nil
+	}
+	err := l.cfg.Store.Events(ctx, l.campaign.ID, 0, func(e *scheduler.Event) error {
+		own := *e
+		own.Data = append([]byte(nil), e.Data...)
+		next.events = append(next.events, own)
+		if len(next.events) < chunkEvents {
+			return nil
+		}
+		return send()
+	})
+	if err != nil || len(next.events) == 0 {
+		return err
+	}
+	return send()
+}
+
+func (c *chunk) decode() {
+	defer close(c.done)
+	c.data = make([]any, len(c.events))
+	for i := range c.events {
+		if c.data[i], c.err = decide.Decode(&c.events[i]); c.err != nil {
+			return
+		}
+		c.events[i].Data = nil
+	}
 }
 
 // submitted is a trial that was planned and has no outcome, with its newest attempt.
