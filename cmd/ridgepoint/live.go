@@ -270,12 +270,12 @@ func bar(spent, wall float64) string {
 		return "running for " + span(spent)
 	}
 	n := int(cells * min(1, spent/wall))
-	return strings.Repeat("█", n) + strings.Repeat("░", cells-n)
+	return "[" + strings.Repeat("#", n) + strings.Repeat(".", cells-n) + "]" // one column a character on every terminal
 }
 
 func (v *view) eraseLocked() {
 	if v.drawn > 0 {
-		fmt.Fprintf(v.w, "\x1b[%dA\x1b[J", v.drawn)
+		fmt.Fprintf(v.w, "\r\x1b[%dA\x1b[J", v.drawn) // from the first column: a terminal echoes ^C
 		v.drawn = 0
 	}
 }
