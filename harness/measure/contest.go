@@ -65,7 +65,7 @@ func (m *meter) contest(ctx context.Context, index int, benches []*bench) (harne
 		}
 	}
 	st := benches[0].sizeTime(all[0], m.timing)
-	st.Dropped = dropped
+	st.Dropped, st.Noisy = dropped, st.Noisy || crowded(dropped, n*len(all[0]))
 	for i := 1; i < n; i++ {
 		if names[i].Role == RoleBaseline {
 			st.BaselineUS = statistic(m.timing.Statistic, all[i])

@@ -197,9 +197,14 @@ func (b *bench) time(ctx context.Context, timing Timing) (harness.SizeTime, []fl
 	}
 	st := b.sizeTime(best.kept, timing)
 	st.Dropped = dropped
-	st.Noisy = st.Noisy || best.forced && st.SpreadRatio > timing.Spread/2
+	st.Noisy = st.Noisy || best.forced && st.SpreadRatio > timing.Spread/2 || crowded(dropped, len(best.kept))
 	return st, best.walls, nil
 }
+
+// crowded reports that more launches were spoiled than kept: the machine was shared, and what was kept was not seen to be
+// spoiled, which says little. Ten runs of one product with two threads on such a machine had medians up to 2.2 apart, each
+// from a narrow sample set.
+func crowded(dropped, kept int) bool { return dropped > kept }
 
 // retryLimit is the time at one size after which a noisy sample set is not taken again: the machine is too busy for it to help.
 const retryLimit = time.Second
