@@ -9,7 +9,7 @@ import (
 
 var (
 	hostAPI    = regexp.MustCompile(`^(cuda|cu|hip|cublas|cudnn|cufft|curand|cusparse|cusolver|hipblas|rocblas|miopen|nccl)[A-Z][A-Za-z0-9_]*$`)
-	deviceAPI  = regexp.MustCompile(`^(cudaTextureObject_t|cudaSurfaceObject_t|cudaError_t|cudaReadMode[A-Za-z]*|cudaBoundaryMode[A-Za-z]*|cuTensorMap[A-Za-z]*|CUtensorMap.*|cuComplex|cuDoubleComplex|cuFloatComplex|hipBlockDim_[xyz]|hipBlockIdx_[xyz]|hipThreadIdx_[xyz]|hipGridDim_[xyz])$`)
+	deviceAPI  = regexp.MustCompile(`^(cudaTextureObject_t|cudaSurfaceObject_t|cudaError_t|cudaReadMode[A-Za-z]*|cudaBoundaryMode[A-Za-z]*|cuTensorMap[A-Za-z]*|CUtensorMap.*|cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion|cuC(abs|add|sub|mul|div|onj|real|imag|fma)f?|cuComplex|cuDoubleComplex|cuFloatComplex|hipBlockDim_[xyz]|hipBlockIdx_[xyz]|hipThreadIdx_[xyz]|hipGridDim_[xyz])$`)
 	allocators = map[string]bool{"malloc": true, "free": true, "realloc": true, "calloc": true, "cudaMalloc": true, "cudaFree": true}
 	clocks     = map[string]bool{"clock": true, "clock64": true, "wall_clock64": true, "globaltimer": true, "__builtin_readcyclecounter": true, "s_memtime": true, "__clock": true, "__clock64": true}
 )
