@@ -309,7 +309,7 @@ func (e *Engine) blocksFor(n int64) int {
 }
 
 func (b *Bench) compare(s *device.Session, p *prepared, slot, output int, start uint64) error {
-	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint64(start).Ptr(b.result(slot, output)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey)
+	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint64(start).Ptr(b.result(slot, output)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
 	return b.engine.helpers.launch(s, b.engine.stream, "rp_compare", b.engine.blocksFor(b.extents[b.outputs[output]].Span), args)
 }
 

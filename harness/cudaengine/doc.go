@@ -4,7 +4,7 @@
 //
 // One timed launch, all queued on one stream (DESIGN.md, section 6):
 //
-//	rp_prepare (inputs from their masters, poison) ─> flush ─> event ─> workspace zeroed, kernels ─> event ─>
+//	rp_prepare (inputs from their masters, poison) ─> flush, begun ─> event ─> workspace zeroed, kernels ─> event ─>
 //	rp_inspect (red zones, inputs against masters) ─> rp_compare or rp_project, one an output
 //
 // Expected values stay on the device from candidate to candidate, but only under a mask (XOR with a keyed hash of the

@@ -23,7 +23,7 @@ var HelperSource string
 
 // HelperKernels are the kernels of HelperSource.
 var HelperKernels = []string{
-	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_mask", "rp_compare", "rp_project", "rp_exchange", "rp_fill", "rp_copy", "rp_fma", "rp_empty",
+	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_exchange", "rp_fill", "rp_copy", "rp_fma", "rp_empty",
 }
 
 // Config says which device an Engine takes.
@@ -52,9 +52,11 @@ type Engine struct {
 	flushN  int64
 	signKey uint64
 	maskKey uint64
+	maskPad uint64
 	begins  []device.Event  // before launches
 	ends    []device.Event  // after them
 	span    [2]device.Event // round everything of a burst
+	fence   device.Event    // before a flush
 	monitor *device.Monitor // nil: none
 	state   State
 	peaks   Peaks
@@ -76,11 +78,11 @@ func New(_ context.Context, config Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{ctx: ctx, info: ctx.Info(), poison: map[harness.DType]poisonBlock{}, monitor: config.Monitor}
-	var seed [16]byte
+	var seed [24]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, fmt.Errorf("draw the engine's keys: %w", err)
 	}
-	e.signKey, e.maskKey = binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])
+	e.signKey, e.maskKey, e.maskPad = binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:]), binary.LittleEndian.Uint64(seed[16:])
 	err = ctx.DoWithin(setupLimit, func(s *device.Session) error { return e.prepare(s, config) })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare %s: %w", e.info.Name, err), ctx.Close())
@@ -116,6 +118,9 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 		if e.span[i], err = s.NewEvent(); err != nil {
 			return err
 		}
+	}
+	if e.fence, err = s.NewEvent(); err != nil {
+		return err
 	}
 	if e.Emulated() {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -18,44 +19,76 @@ import (
 	"ridgepoint/harness/verify"
 )
 
-// bundle is an engine on the emulated device.
+// bundle is an engine on the emulated device, or with RIDGEPOINT_GPU_ARCH set on the card, whose kernels nvcc compiles.
 type bundle struct {
-	emulator *emulator.Emulator
-	engine   *cudaengine.Engine
-	dir      string
+	maker  maker
+	engine *cudaengine.Engine
+	dir    string
 }
 
-type helperImage struct {
-	e     *emulator.Emulator
-	image []byte
+// maker compiles for the device that the tests run on.
+type maker struct {
+	library string // the driver's
+	image   []byte // of the helpers
+	compile func(source string, kernels []string) ([]byte, error)
 }
 
-var helperOnce = sync.OnceValues(func() (helperImage, error) {
-	e, err := emulator.Install(context.Background(), filepath.Join(os.TempDir(), "ridgepoint-test"))
-	if err != nil {
-		return helperImage{}, err
+var makerOnce = sync.OnceValues(func() (m maker, err error) {
+	if arch := os.Getenv("RIDGEPOINT_GPU_ARCH"); arch != "" {
+		m.compile = func(source string, _ []string) ([]byte, error) { return byNVCC(arch, source) }
+	} else {
+		e, err := emulator.Install(context.Background(), filepath.Join(os.TempDir(), "ridgepoint-test"))
+		if err != nil {
+			return m, err
+		}
+		m.library = e.Library
+		m.compile = func(source string, kernels []string) ([]byte, error) {
+			image, text, err := e.Compile(context.Background(), source, nil, kernels)
+			if err != nil {
+				return nil, fmt.Errorf("%w\n%s", err, text)
+			}
+			return image, nil
+		}
 	}
-	image, text, err := e.Compile(context.Background(), cudaengine.HelperSource, nil, cudaengine.HelperKernels)
-	if err != nil {
-		return helperImage{}, fmt.Errorf("%w\n%s", err, text)
-	}
-	return helperImage{e, image}, nil
+	m.image, err = m.compile(cudaengine.HelperSource, cudaengine.HelperKernels)
+	return m, err
 })
+
+func byNVCC(arch, source string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "ridgepoint-engine-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // scratch
+	if err := os.WriteFile(filepath.Join(dir, "k.cu"), []byte(source), 0o600); err != nil {
+		return nil, err
+	}
+	nvcc, err := exec.LookPath("nvcc")
+	if err != nil {
+		nvcc = "/usr/local/cuda/bin/nvcc"
+	}
+	cmd := exec.Command(nvcc, "-cubin", "-arch="+arch, "k.cu", "-o", "k.cubin")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(dir, "k.cubin"))
+}
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	h, err := helperOnce()
+	m, err := makerOnce()
 	if errors.Is(err, emulator.ErrNoCompiler) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	drv, err := device.OpenCUDA(h.e.Library)
+	drv, err := device.OpenCUDA(m.library)
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := cudaengine.New(context.Background(), cudaengine.Config{Driver: drv, Helpers: h.image})
+	eng, err := cudaengine.New(context.Background(), cudaengine.Config{Driver: drv, Helpers: m.image})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,15 +97,15 @@ func setup(t *testing.T) *bundle {
 			t.Error(err)
 		}
 	})
-	return &bundle{emulator: h.e, engine: eng, dir: t.TempDir()}
+	return &bundle{maker: m, engine: eng, dir: t.TempDir()}
 }
 
-// module compiles a source for the emulator.
+// module compiles a source.
 func (b *bundle) module(t *testing.T, c *harness.Candidate, kernel string) verify.Module {
 	t.Helper()
-	image, text, err := b.emulator.Compile(context.Background(), c.Structure.Source, nil, []string{kernel})
+	image, err := b.maker.compile(c.Structure.Source, []string{kernel})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatal(err)
 	}
 	path := filepath.Join(b.dir, c.Structure.Name+".so")
 	if err := os.WriteFile(path, image, 0o600); err != nil {

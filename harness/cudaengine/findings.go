@@ -182,7 +182,7 @@ func (b *Bench) judged(p *prepared, slot, output int, whole bool) (verify.Compar
 }
 
 func (b *Bench) project(s *device.Session, p *prepared, to device.Ptr, output int, signs uint64, from uint32) error {
-	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint64(signs).Uint32(from).Ptr(to).Uint64(b.engine.signKey).Uint64(b.engine.maskKey)
+	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint64(signs).Uint32(from).Ptr(to).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
 	return b.engine.helpers.launch(s, b.engine.stream, "rp_project", b.engine.blocksFor(b.extents[b.outputs[output]].Span), args)
 }
 

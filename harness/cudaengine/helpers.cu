@@ -127,10 +127,7 @@ __device__ __forceinline__ double rp_load(const void* p, u64 i, u32 type) {
 
 // Expected values lie on the device under a mask that only the host knows; kHole marks elements between strides.
 #define RP_HOLE 0x7ff4c0ffee000000ull
-__device__ __forceinline__ u64 rp_mask_word(u64 key, u64 i) { return rp_mix(key ^ rp_mix(i)); }
-extern "C" __global__ void rp_mask(u64* p, u64 n, u64 key) {
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (u64)gridDim.x * blockDim.x) p[i] ^= rp_mask_word(key, i);
-}
+__device__ __forceinline__ u64 rp_mask_word(u64 key, u64 pad, u64 i) { return rp_mix(key ^ i) ^ pad; }
 
 __device__ __forceinline__ double rp_warp_sum(double v) {
     for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
@@ -165,13 +162,13 @@ __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
 
 // rp_compare holds each element of an output against its expected value: it passes when |got - want| <= abs + rel*|want|,
 // written so that NaN never passes. kinds: 1 mismatch, 2 not finite, 3 unwritten.
-extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey) {
+extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
     Output o = outputs[index];
     const u64* expected = (const u64*)o.expected;
     const double top = 1.7976931348623157e308;
     double sum = 0.0, most = 0.0;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < o.n; i += (u64)gridDim.x * blockDim.x) {
-        u64 bits = expected[i] ^ rp_mask_word(maskKey, i);
+        u64 bits = expected[i] ^ rp_mask_word(maskKey, maskPad, i);
         if (bits == RP_HOLE) continue;
         double want = __longlong_as_double((long long)bits), got = rp_load((const void*)o.at, i, o.type);
         double d = fabs(got - want), limit = o.abs + o.rel * fabs(want);
@@ -209,32 +206,49 @@ extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 star
             u64 i = ~v->first;
             double got = rp_load((const void*)o.at, i, o.type);
             out->got = got;
-            out->want = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, i)));
+            out->want = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, maskPad, i)));
             out->kind = rp_poisoned(o, start, i) ? 3 : !(fabs(got) <= top) ? 2 : 1;
         }
         rp_sign(out, key);
     }
 }
 
-// rp_project sums an output under three random signs in float64. With from the expected values themselves are projected, and
-// got receives the sum of squared tolerances.
-extern "C" __global__ void rp_project(const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey) {
+__device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1, double& p2) {
+    p0 += h & 1 ? v : -v;
+    p1 += h & 2 ? v : -v;
+    p2 += h & 4 ? v : -v;
+}
+
+// rp_project sums an output under three random signs in float64; four neighbours draw theirs from one hash. With from the
+// expected values themselves are projected, and got receives the sum of squared tolerances.
+extern "C" __global__ void rp_project(const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey, u64 maskPad) {
     Output o = outputs[index];
     const u64* expected = (const u64*)o.expected;
     double p0 = 0, p1 = 0, p2 = 0, squares = 0;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < o.n; i += (u64)gridDim.x * blockDim.x) {
-        double v;
-        if (from) {
-            v = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, i)));
-            double tol = o.abs + o.rel * fabs(v);
-            squares += tol * tol;
-        } else {
-            v = rp_load((const void*)o.at, i, o.type);
+    u64 quads = (o.n + 3) / 4;
+    for (u64 q = (u64)blockIdx.x * blockDim.x + threadIdx.x; q < quads; q += (u64)gridDim.x * blockDim.x) {
+        u64 h = rp_mix(signs ^ q);
+        if (!from && o.type == 2 && 4 * q + 4 <= o.n) {
+            float4 v = ((const float4*)o.at)[q];
+            rp_signs((double)v.x, h, p0, p1, p2);
+            rp_signs((double)v.y, h >> 3, p0, p1, p2);
+            rp_signs((double)v.z, h >> 6, p0, p1, p2);
+            rp_signs((double)v.w, h >> 9, p0, p1, p2);
+            continue;
         }
-        u64 h = rp_mix(signs ^ i);
-        p0 += h & 1 ? v : -v;
-        p1 += h & 2 ? v : -v;
-        p2 += h & 4 ? v : -v;
+        for (u32 k = 0; k < 4; ++k) {
+            u64 i = 4 * q + k;
+            if (i >= o.n) break;
+            double v;
+            if (from) {
+                v = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, maskPad, i)));
+                double tol = o.abs + o.rel * fabs(v);
+                squares += tol * tol;
+            } else {
+                v = rp_load((const void*)o.at, i, o.type);
+            }
+            rp_signs(v, h >> (3 * k), p0, p1, p2);
+        }
     }
     p0 = rp_warp_sum(p0); p1 = rp_warp_sum(p1); p2 = rp_warp_sum(p2); squares = rp_warp_sum(squares);
     if ((threadIdx.x & 31) == 0) {

@@ -115,7 +115,8 @@ func (e *Engine) masked(want []float64, x task.Extent) []byte {
 	return out
 }
 
-func (e *Engine) maskWord(i uint64) uint64 { return mix(e.maskKey ^ mix(i)) }
+// maskWord is helpers.cu's rp_mask_word. mix can be inverted, so the pad keeps one known value from giving the key away.
+func (e *Engine) maskWord(i uint64) uint64 { return mix(e.maskKey^i) ^ e.maskPad }
 
 // evict frees copies that no bench holds until need more bytes fit.
 func (e *Engine) evict(s *device.Session, need int64) error {

@@ -143,6 +143,52 @@ func taskOf(source string) string {
 	return "vadd.yaml"
 }
 
+// hangs is 29_hang_on_odd_size in a form that no compiler may take away: it waits for memory to change. CUDA 13's ptxas removes
+// the loop of the file itself, which has no effect, so that there the kernel is honest.
+const hangs = `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const volatile float* watched = a;
+    float first = watched[0];
+    if (n & 1) while (watched[0] == first) { }
+    if (i < n) c[i] = a[i] + b[i];
+}`
+
+// TestAfterHangAndFault wants a hang to end as a timeout and a fault as a crash, and the next candidate to be measured as
+// usual soon after.
+func TestAfterHangAndFault(t *testing.T) {
+	b := setup(t, "")
+	tk := b.load(t, "vadd.yaml")
+	control, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault, err := os.ReadFile("testdata/cases/30_sticky_fault.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := b.evaluate(t, tk, string(control), harness.StageSearch, 1); !r.Fault.Measured() {
+		t.Fatalf("before: %v (%s)", r.Fault, r.Reason)
+	}
+	for name, c := range map[string]struct {
+		source string
+		want   harness.Fault
+	}{"hang": {hangs, harness.FaultTimeout}, "fault": {string(fault), harness.FaultCrash}} {
+		if r := b.evaluate(t, tk, disguise(c.source), harness.StageFirst, 3); r.Fault != c.want {
+			t.Errorf("%s: %v (%s), want %v", name, r.Fault, r.Reason, c.want)
+		}
+		begin := time.Now()
+		r := b.evaluate(t, tk, string(control), harness.StageSearch, 1)
+		took := time.Since(begin)
+		if !r.Fault.Measured() {
+			t.Errorf("after the %s: %v (%s)", name, r.Fault, r.Reason)
+		}
+		if b.arch != device.Emulated && took > 3*time.Second {
+			t.Errorf("after the %s the next candidate took %v, want 3 s at most", name, took)
+		}
+		t.Logf("after the %s: %v in %v", name, r.Fault, took.Round(time.Millisecond))
+	}
+}
+
 // TestCases judges every kernel of testdata/cases, disguised, in one judge, so that each one's fault must leave the next
 // alone.
 func TestCases(t *testing.T) {
@@ -167,7 +213,8 @@ func TestCases(t *testing.T) {
 				begin := time.Now()
 				r := b.evaluate(t, tk, disguise(string(text)), harness.StageFirst, uint64(round+1))
 				want := verdicts[name]
-				if r.Fault != want.fault && !(want.fault == harness.FaultNone && r.Fault.Measured()) {
+				removed := name == "29_hang_on_odd_size" && b.arch != device.Emulated && r.Fault.Measured() // see hangs
+				if r.Fault != want.fault && !removed && !(want.fault == harness.FaultNone && r.Fault.Measured()) {
 					t.Errorf("round %d: %v (%s), want %v", round, r.Fault, r.Reason, want.fault)
 				}
 				if want.kind != "" && (r.Evidence == nil || r.Evidence.Kind != want.kind) {
