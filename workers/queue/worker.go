@@ -232,17 +232,25 @@ func (s *stoppable) stop(ctx context.Context, cut context.CancelCauseFunc, grace
 		srv.Stop()
 	}
 	done := make(chan struct{})
-	timer := time.AfterFunc(time.Hour, func() {})
-	stopWatch := context.AfterFunc(ctx, func() { timer = time.AfterFunc(grace, func() { cut(errStopping) }) })
-	go func() { // ends with the servers, which end with their handlers
+	go func() { // ends with the servers, which end with their handlers; waited for below
 		defer close(done)
 		for _, srv := range s.servers {
 			srv.Shutdown()
 		}
 	}()
-	<-done
-	stopWatch()
-	timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		cut(errStopping)
+		<-done
+	}
 }
 
 // stopServer stops a server whose handlers end by themselves, or are cut off after grace.
