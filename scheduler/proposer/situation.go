@@ -379,10 +379,11 @@ func example(c *scheduler.Campaign) string {
 }
 
 func directionText(v View) []string {
-	count, best := map[string]int{}, map[string]float64{}
+	count, told, best := map[string]int{}, map[string]int{}, map[string]float64{}
 	for i := range v.State.Structures {
 		st := &v.State.Structures[i]
 		count[st.Direction]++
+		told[st.Direction] += st.Told
 		if st.Best > 0 && (best[st.Direction] == 0 || st.Best < best[st.Direction]) {
 			best[st.Direction] = st.Best
 		}
@@ -390,10 +391,13 @@ func directionText(v View) []string {
 	var out []string
 	for _, name := range sortedKeys(count) {
 		line := fmt.Sprintf("%s: %d structures", name, count[name])
-		if best[name] > 0 {
+		switch {
+		case best[name] > 0:
 			line += fmt.Sprintf(", best at %.3g of the baseline's time", best[name])
-		} else {
+		case told[name] > 0:
 			line += ", nothing that works yet"
+		default:
+			line += ", not measured yet"
 		}
 		if d := v.State.Directions[name]; d != nil && d.Paused {
 			line += fmt.Sprintf("; paused after %d failures in a row: propose nothing more in it", d.Consecutive)
