@@ -152,11 +152,29 @@ func (g *gate) learn(h *optimizer.History) {
 	g.cache = map[int]float64{}
 }
 
+// Figures of the gate: a configuration that runs with less than likelySuccess is proposed only when nothing else is left, but
+// for every dareEach-th proposal, which keeps a wrong forest from shutting a region for good. The expected improvement of
+// unseen ground alone would go on paying for failures.
+const (
+	likelySuccess = 0.7
+	dareEach      = 96
+	unlikely      = -1e4
+)
+
 // logSuccess returns ln of the probability that a configuration runs.
 func (g *gate) logSuccess(h *optimizer.History, id int) float64 {
 	if g.forest == nil {
 		return 0
 	}
+	v := g.probability(h, id)
+	if v < math.Log(likelySuccess) && (len(h.Trials)+len(h.Pending()))%dareEach != 0 {
+		v += unlikely
+	}
+	return v
+}
+
+// probability returns ln of what the forest says, kept while the forest stands.
+func (g *gate) probability(h *optimizer.History, id int) float64 {
 	v, ok := g.cache[id]
 	if !ok {
 		v = math.Log(math.Max(g.forest.success(h.Pool.Row(id)), 1e-9))
