@@ -12,7 +12,8 @@ import (
 
 var targetKeys = []string{"arch", "baseline", "sizes", "maxrregcount", "fast_math", "std", "flags", "include_dirs", "search_flags"}
 
-// targets reads `compile` and `targets`. What compile says besides its target is the default of every target.
+// targets reads `compile` and `targets`. What compile says holds for the target that it names, or for all when it names none;
+// what a target says itself comes first.
 func (d *taskDecoder) targets(s map[string]*node, root *node) {
 	if d.err != nil {
 		return
@@ -52,9 +53,11 @@ func (d *taskDecoder) target(k key, compile *node) harness.TargetSpec {
 	}
 	spec := harness.TargetSpec{Target: t}
 	if compile != nil {
-		own := compile.get("target") != nil && compile.get("target").text == k.name
+		named := compile.get("target")
+		mine := named == nil || named.text == k.name
 		d.fields(compile, "compile", append([]string{"target"}, targetKeys...), func(name string, v *node) {
-			if name != "target" && (own || name != "arch" && k.value.get(name) == nil) {
+			gpuOnly := name == "maxrregcount" && t == harness.TargetCPU && named == nil
+			if name != "target" && mine && !gpuOnly && k.value.get(name) == nil {
 				d.targetField(&spec, "compile", name, v)
 			}
 		})
