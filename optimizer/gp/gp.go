@@ -129,26 +129,31 @@ func next(h *optimizer.History, list []int, seed uint64) (int, error) {
 
 // gate is the model of which configurations run at all. It says nothing until a failure was seen.
 type gate struct {
-	seed   uint64
-	forest *forest
-	failed int
-	told   int
-	cache  map[int]float64 // by configuration, of the present forest
+	seed    uint64
+	forest  *forest
+	scanned int             // trials of the history looked at
+	told    int             // trials that the forest knows
+	cache   map[int]float64 // by configuration, of the present forest
 }
 
-// learn grows the forest anew when a failure arrived and the history has grown by a twentieth.
+// learn grows the forest anew at each failure by which the history has grown by a twentieth. Which failures those are, and
+// so the forest, is a function of the history, however often learn was called on the way.
 func (g *gate) learn(h *optimizer.History) {
-	failed := len(h.Trials) - h.OK
-	if failed == g.failed || len(h.Trials) < g.told+g.told/20 {
+	due := false
+	for ; g.scanned < len(h.Trials); g.scanned++ {
+		if n := g.scanned + 1; h.Trials[g.scanned].Failed && n >= g.told+g.told/20 {
+			g.told, due = n, true
+		}
+	}
+	if !due {
 		return
 	}
-	g.failed, g.told = failed, len(h.Trials)
-	rows := make([]optimizer.Row, len(h.Trials))
-	ok := make([]bool, len(h.Trials))
-	for i, t := range h.Trials {
+	rows := make([]optimizer.Row, g.told)
+	ok := make([]bool, g.told)
+	for i, t := range h.Trials[:g.told] {
 		rows[i], ok[i] = h.Pool.Row(t.ID), !t.Failed
 	}
-	g.forest = growForest(rows, ok, rand.New(rand.NewPCG(g.seed, uint64(len(h.Trials))<<32|2)))
+	g.forest = growForest(rows, ok, rand.New(rand.NewPCG(g.seed, uint64(g.told)<<32|2)))
 	g.cache = map[int]float64{}
 }
 
