@@ -38,6 +38,9 @@ func writeSizes(w *strings.Builder, r *harness.Report) {
 	}
 	e := r.Environment
 	fmt.Fprintf(w, "%s, %d cores, %s, cold: %s, sandbox %s\n", e.Device, e.Cores, e.Toolchain, e.Flush, e.Sandbox)
+	for _, reason := range e.Throttle {
+		fmt.Fprintf(w, "not undisturbed: %s; expect runs to differ by more than their spread\n", reason)
+	}
 }
 
 func microseconds(us float64) string {

@@ -95,13 +95,20 @@ func (c *cpu) Judge(ctx context.Context, b Bout) (*harness.Report, error) {
 	waited := time.Since(begin)
 	b.Engine = engine
 	b.Environment = c.environment(engine, b.Module.Build.Toolchain)
+	foreign := engine.Foreign()
 	r, err := Evaluate(ctx, b)
 	if err != nil {
 		return nil, err
 	}
+	if share := foreign(); share > foreignShare {
+		r.Environment.Throttle = append(r.Environment.Throttle, fmt.Sprintf("other processes took %.0f %% of the cores", 100*share))
+	}
 	r.Split.Queue = waited.Seconds()
 	return r, nil
 }
+
+// foreignShare is how much of the cores' time may go to other processes unsaid: a quiet machine's background is 1 to 3 %.
+const foreignShare = 0.05
 
 // device makes the engine once it is needed.
 func (c *cpu) device() (*runner.Engine, error) {

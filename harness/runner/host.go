@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,7 +84,46 @@ func stealTicks(cores []int) int64 {
 	return parseSteal(b, cores)
 }
 
-func parseSteal(stat []byte, cores []int) int64 {
+func parseSteal(stat []byte, cores []int) int64 { return parseTicks(stat, cores, 8) }
+
+// busyFields are the columns of /proc/stat in which a core works: user, nice, system, irq, softirq (proc_stat(5)).
+var busyFields = []int{1, 2, 3, 6, 7}
+
+// Foreign measures what other processes take of the cores given to candidates: it returns a function that says which share of
+// them, 0 to 1, went to others since. Children that have ended by then count as ours, as all of a candidate's have.
+func (e *Engine) Foreign() func() float64 {
+	begin, busy, own := time.Now(), busyTime(e.cores), ownTime()
+	return func() float64 {
+		whole := time.Since(begin) * time.Duration(len(e.cores))
+		foreign := busyTime(e.cores) - busy - (ownTime() - own)
+		return min(max(float64(foreign)/float64(whole), 0), 1)
+	}
+}
+
+// tick is the unit of /proc/stat: USER_HZ is 100 on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
+func busyTime(cores []int) time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	return time.Duration(parseTicks(b, cores, busyFields...)) * tick
+}
+
+// ownTime is the processor time of this process and of its children that have ended.
+func ownTime() time.Duration {
+	var sum time.Duration
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		_ = unix.Getrusage(who, &u) // cannot fail with these arguments
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return sum
+}
+
+// parseTicks adds columns of /proc/stat up over the given cores.
+func parseTicks(stat []byte, cores []int, columns ...int) int64 {
 	var sum int64
 	for line := range strings.Lines(string(stat)) {
 		fields := strings.Fields(line)
@@ -94,9 +134,10 @@ func parseSteal(stat []byte, cores []int) int64 {
 		if err != nil || !slices.Contains(cores, n) {
 			continue
 		}
-		ticks, err := strconv.ParseInt(fields[8], 10, 64)
-		if err == nil {
-			sum += ticks
+		for _, c := range columns {
+			if ticks, err := strconv.ParseInt(fields[c], 10, 64); err == nil {
+				sum += ticks
+			}
 		}
 	}
 	return sum

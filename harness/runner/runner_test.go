@@ -276,6 +276,18 @@ func TestParseSteal(t *testing.T) {
 	}
 }
 
+func TestParseBusy(t *testing.T) {
+	t.Parallel()
+	stat := "cpu  9 9 9 9 9 9 9 9 9 0\ncpu0 1 2 3 400 500 6 7 30 9 0\ncpu1 10 20 30 400 500 60 70 50 9 0\n"
+	if got := parseTicks([]byte(stat), []int{1}, busyFields...); got != 190 {
+		t.Errorf("core 1 was busy for %d ticks, want 190: user, nice, system and interrupts, neither idle nor stolen", got)
+	}
+	e := &Engine{cores: []int{0, 1}}
+	if share := e.Foreign()(); share < 0 || share > 1 {
+		t.Errorf("others took a share of %v", share)
+	}
+}
+
 // The end of a child's output names the signal, whoever's runtime printed it.
 func TestTail(t *testing.T) {
 	t.Parallel()
