@@ -63,6 +63,7 @@ func (c *checker) globals() {
 		return
 	}
 	refuse := word == "forbid"
+	c.linkage = c.linkageDepths()
 	remedy := "keep state in a workspace (init: zero), or make it const"
 	for start := 0; start < len(c.tokens); {
 		end := c.statementEnd(start)
@@ -110,7 +111,7 @@ func (c *checker) writable(start, end int) (token, bool) {
 	if start >= end || !c.is(end, ";") {
 		return token{}, false
 	}
-	file := c.tokens[start].depth == c.linkageDepth(start)
+	file := c.tokens[start].depth == c.linkage[start]
 	var static, device, constant bool
 	name := -1
 	for j := start; j < end; j++ {
@@ -149,10 +150,13 @@ func (c *checker) verdict(name, start int, file, static, device, constant bool) 
 	return c.tokens[name], device && (file || static) || static && !file
 }
 
-// linkageDepth is the brace depth of file level at i: extern "C" { and namespace { do not count.
-func (c *checker) linkageDepth(i int) int {
-	open, depth := []bool{}, 0
-	for j := 0; j < i; j++ {
+// linkageDepths is, per token, the brace depth of file level there: extern "C" { and namespace { do not count.
+func (c *checker) linkageDepths() []int {
+	out := make([]int, len(c.tokens))
+	var open []bool
+	depth := 0
+	for j := range c.tokens {
+		out[j] = depth
 		switch {
 		case c.is(j, "{"):
 			linkage := j >= 2 && c.tokens[j-1].kind == tokString && c.is(j-2, "extern") || c.is(j-1, "namespace") || c.is(j-2, "namespace")
@@ -167,5 +171,5 @@ func (c *checker) linkageDepth(i int) int {
 			open = open[:len(open)-1]
 		}
 	}
-	return depth
+	return out
 }

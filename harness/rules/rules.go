@@ -43,6 +43,7 @@ type checker struct {
 	tokens    []token // directives apart
 	lines     []token // directives
 	all       []token
+	linkage   []int // per token: brace depth of file level there
 	found     []Violation
 }
 

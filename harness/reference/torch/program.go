@@ -13,7 +13,7 @@ import (
 )
 
 // maxSteps bounds one run: the shipped nbody reference needs 60 000 at its largest size.
-const maxSteps = 50_000_000
+const maxSteps = 5_000_000
 
 // Program is a parsed reference: an expression over the inputs, a text that defines one function whose parameters name
 // inputs, or statements that assign the outputs. It is safe for concurrent use.
