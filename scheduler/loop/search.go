@@ -56,7 +56,7 @@ func SpaceOf(t *harness.Task, st *harness.Structure) (*optimizer.Space, error) {
 	return optimizer.New(d)
 }
 
-// threads is an expression for the threads of a structure's largest... only launch; "" when it has none or several.
+// threads is an expression for the threads of a block of a structure's only launch; "" when it has several, or no blocks.
 func threads(st *harness.Structure) string {
 	if len(st.Launches) != 1 || len(st.Launches[0].Block) == 0 {
 		return ""
