@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +34,6 @@ type soaker struct {
 	harness *harnesstest.Scripted
 	broken  atomic.Int64 // infrastructure faults still to come
 	crash   atomic.Int64 // crashes still to come
-	mu      sync.Mutex
 	hosts   []*soakHost
 	faults  map[string]int
 }

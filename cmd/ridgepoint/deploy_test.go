@@ -389,13 +389,13 @@ func TestRedisACL(t *testing.T) {
 	as := func(user string, args ...string) []string {
 		return append(args, "--redis", srv.URL, "--redis-user", user, "--redis-password-file", filepath.Join(secrets, user+".password"))
 	}
-	env, out, errs := scriptedEnv(t, as("worker", "run", "softmax-cpu", "--evaluations", "8", "--data", filepath.Join(dir, "data"), "--json",
+	env, _, errs := scriptedEnv(t, as("worker", "run", "softmax-cpu", "--evaluations", "8", "--data", filepath.Join(dir, "data"), "--json",
 		"--limits", "gpu=1", "--key-file", filepath.Join(secrets, "ridgepoint.key"))...)
 	started := time.Now()
 	if code := run(t.Context(), env); code != exitOK {
 		t.Fatalf("a campaign as worker: exit code %d after %v: %s", code, time.Since(started), errs)
 	}
-	env, out, errs = scriptedEnv(t, as("watcher", "fleet", "--json")...)
+	env, out, errs := scriptedEnv(t, as("watcher", "fleet", "--json")...)
 	if code := run(t.Context(), env); code != exitOK || !strings.Contains(out.String(), "results:") {
 		t.Errorf("fleet as watcher: exit code %d: %s", code, errs)
 	}

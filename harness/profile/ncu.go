@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoProfiler is wrapped when Nsight Compute is absent, forbidden or failing: the fallback digest serves then.
-var ErrNoProfiler = errors.New("Nsight Compute cannot profile here")
+var ErrNoProfiler = errors.New("profile with Nsight Compute: it is absent, forbidden or failing here")
 
 // stalls are the reasons for which a warp may wait, as smsp__average_warps_issue_stalled_NAME_per_issue_active counts them.
 var stalls = []string{

@@ -126,13 +126,6 @@ func (d *decoder) oneOf(n *node, what string, known ...string) string {
 
 var nameRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// name reads an identifier.
-func (d *decoder) name(n *node, what string) string {
-	t := d.text(n, what)
-	d.checkName(n, t, what)
-	return t
-}
-
 func (d *decoder) checkName(n *node, t, what string) {
 	switch {
 	case d.err != nil:

@@ -53,7 +53,7 @@ func (h *header) addParam(p *parse, name string, v any) {
 		p.complain("header_field", "params: %s is declared twice", name)
 		return
 	}
-	decl := yaml.MapSlice{}
+	var decl yaml.MapSlice
 	switch v := v.(type) {
 	case []any:
 		h.mend(p, "params_short")

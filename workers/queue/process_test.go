@@ -185,19 +185,6 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// term asks the process to end and reports whether it did so within limit.
-func (p *process) term(limit time.Duration) bool {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
 // event is a line of the journal.
 type event struct {
 	what string

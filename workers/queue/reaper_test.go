@@ -17,7 +17,7 @@ import (
 // takenByNobody puts a task in the state in which a worker's death leaves it.
 func takenByNobody(t *testing.T, n *Node, queue, id string) {
 	t.Helper()
-	moved, err := n.client.RPopLPush(t.Context(), pendingKey(queue), activeKey(queue)).Result()
+	moved, err := n.client.LMove(t.Context(), pendingKey(queue), activeKey(queue), "RIGHT", "LEFT").Result()
 	if err != nil || moved != id {
 		t.Fatalf("took %q %v; want %s", moved, err, id)
 	}

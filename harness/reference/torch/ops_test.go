@@ -26,9 +26,7 @@ func operands(t *testing.T) Values {
 }
 
 var (
-	inf  = math.Inf(1)
 	e    = math.E
-	nan  = math.NaN()
 	exp  = math.Exp
 	sqrt = math.Sqrt
 )

@@ -126,7 +126,6 @@ type bench struct {
 	layout  *verify.Layout
 	memory  [][]byte
 	written bool
-	late    *verify.Late
 }
 
 func (b *bench) log(name string)      { b.program.engine.Log = append(b.program.engine.Log, name) }
