@@ -62,7 +62,20 @@ func (d *Dispatcher) Close() {
 }
 
 // Dispatch publishes the job's blobs and enqueues it to its compile queue. A job that is there already counts as accepted.
+// While Redis is away it waits: the plan is in the store, and the beat says once what a refusal of every job would say often.
 func (d *Dispatcher) Dispatch(ctx context.Context, j *scheduler.Job) error {
+	for {
+		err := d.dispatch(ctx, j)
+		if err == nil || !isAway(err) || ctx.Err() != nil {
+			return err
+		}
+		if err := sleep(ctx, courierEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *Dispatcher) dispatch(ctx context.Context, j *scheduler.Job) error {
 	n := d.node
 	left := time.Until(j.Deadline)
 	if j.Deadline.IsZero() {

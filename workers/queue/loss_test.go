@@ -49,18 +49,29 @@ func TestRedisStopped(t *testing.T) {
 			log := &buffer{}
 			n, book, d := fleetOf(t, testConfig(t, srv.URL), Options{Log: zerolog.New(log).Level(zerolog.InfoLevel)}, h, "gpu0", "gpu1")
 			const trials = 12
-			dispatch(t, d, trials)
+			dispatch(t, d, trials-1)
 			book.await(t, 30*time.Second, func(final, _ int) bool { return final >= 2 })
 			timer := time.NewTimer(outage)
 			if way == "killed" {
 				pauseAOF(t)
 				srv.Kill()
+				accepted := make(chan error, 1)
+				go func() { accepted <- d.Dispatch(t.Context(), testJob("c1", "s1", trials-1, 1, trials-1)) }() // received below
 				<-timer.C
+				if len(accepted) > 0 {
+					t.Error("a job was answered without Redis")
+				}
 				srv.Restart()
+				if err := <-accepted; err != nil {
+					t.Errorf("a job that waited for Redis: %v", err)
+				}
 			} else {
 				srv.Freeze()
 				<-timer.C
 				srv.Thaw()
+				if err := d.Dispatch(t.Context(), testJob("c1", "s1", trials-1, 1, trials-1)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			book.await(t, 60*time.Second, func(final, _ int) bool { return final == trials })
 			waitFor(t, 30*time.Second, "up again", n.Up)
