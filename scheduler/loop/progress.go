@@ -48,6 +48,9 @@ func (l *Loop) progress(force bool) {
 	}
 	if inc := l.state.Incumbent(); inc != nil {
 		p.Confirmed = inc.Verdict.Paired.Speedup
+		if believed := math.Exp(-inc.Belief.Mean); believed > p.BestSpeedup {
+			p.BestSpeedup, p.BestStructure = believed, l.structures[inc.Point.Structure-1].Name
+		}
 	}
 	l.cfg.ProgressFunc(p)
 }
