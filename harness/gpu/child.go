@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -60,6 +61,8 @@ type child struct {
 	pool    *verify.Pool
 	version string    // of the driver
 	checked time.Time // when foreign processes were last looked for
+	making  sync.WaitGroup
+	makers  chan struct{} // as many turns as input sets are made at once ahead of their use, each by several cores
 }
 
 func (c *child) serve(ctx context.Context) error {
@@ -130,6 +133,7 @@ func (c *child) start(ctx context.Context, helpers []byte) (answer, error) {
 		return answer{}, err
 	}
 	c.engine = e
+	c.makers = make(chan struct{}, 4)
 	c.pool = verify.NewPool(judge.Oracle(nil), c.open.PoolBytes)
 	if err := e.Probe(); err != nil {
 		return answer{}, fmt.Errorf("probe %s: %w", c.info.Name, err)
@@ -156,6 +160,7 @@ func (c *child) bout(ctx context.Context, o *boutOrder) (answer, error) {
 	c.engine.TakeState()
 	c.engine.DeviceBusy()
 	b := judge.Bout{Request: o.Request, Engine: c.engine, Module: o.Module, Rivals: o.Rivals, Pool: c.pool, LaunchLimit: o.LaunchLimit, Environment: c.environment(o.Module.Build.Toolchain)}
+	c.gather(ctx, b.Request)
 	r, err := judge.Evaluate(ctx, b)
 	var rival *judge.RivalError
 	if errors.As(err, &rival) {
@@ -175,6 +180,21 @@ func (c *child) bout(ctx context.Context, o *boutOrder) (answer, error) {
 		r.Detail = append(r.Detail, fmt.Sprintf("waited %.0f s for another process to leave the card", lost.Seconds()))
 	}
 	return answer{Report: r}, nil
+}
+
+// gather makes the input sets of an evaluation that the pool lacks, with their expected values, while the first of them are
+// used: a confirmation's fresh ones took 3 s one after another, with the device idle. Errors come up where the sets are used.
+// What is still being made when the evaluation has ended is for the next; it ends with the process at the latest.
+func (c *child) gather(ctx context.Context, q *harness.Request) {
+	for _, k := range verify.Cases(q.Task, q.Candidate.Target, q.Plan.Stage, q.Plan.Seed, c.engine.Traits().MemoryBytes) {
+		for _, spec := range k.Specs {
+			c.making.Go(func() {
+				c.makers <- struct{}{}
+				_, _ = c.pool.Get(ctx, q.Task, k.Size, spec, 0) // whoever uses it gets the error
+				<-c.makers
+			})
+		}
+	}
 }
 
 func (c *child) environment(compiler string) harness.Environment {
