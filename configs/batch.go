@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -71,7 +70,7 @@ const (
 
 // LoadBatch reads a batch file and fills its defaults in. Errors wrap ErrConfig and say file, line and what to do.
 func LoadBatch(file string) (*Batch, error) {
-	text, err := os.ReadFile(file)
+	text, err := readFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -167,9 +166,9 @@ func Load(campaign string) (*Config, error) {
 	if err == nil {
 		return c, decode("configs/campaigns/"+campaign+".yaml", b, &c.Campaign)
 	}
-	b, err = os.ReadFile(campaign)
+	b, err = readFile(campaign)
 	if err != nil {
-		return nil, fmt.Errorf("%w: campaign %q: no such file, and shipped are %s: %w", ErrConfig, campaign, strings.Join(Campaigns(), ", "), err)
+		return nil, fmt.Errorf("%w: campaign %q cannot be read, and shipped are %s: %w", ErrConfig, campaign, strings.Join(Campaigns(), ", "), err)
 	}
 	if err := decode(campaign, b, &c.Campaign); err != nil {
 		return nil, err
@@ -190,7 +189,7 @@ func LoadReward(arg string) (harness.Reward, error) {
 	if !strings.HasPrefix(strings.TrimSpace(arg), "{") {
 		var err error
 		name = arg
-		if b, err = os.ReadFile(arg); err != nil {
+		if b, err = readFile(arg); err != nil {
 			return harness.Reward{}, fmt.Errorf("%w: reward %q: want a file, or one line such as {kind: literal}: %w", ErrConfig, arg, err)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"ridgepoint/configs"
@@ -50,8 +51,25 @@ func (c *runCmd) Run(ctx context.Context, env environment) error {
 	return errors.Join(s.run(ctx), store.Close())
 }
 
+// checkFlags refuses numbers that no campaign can have.
+func (c *runCmd) checkFlags() error {
+	switch {
+	case c.Budget < 0:
+		return fmt.Errorf("--budget %s: want a positive time, such as 60s", c.Budget)
+	case c.Evaluations < 0:
+		return fmt.Errorf("--evaluations %d: want a positive number", c.Evaluations)
+	case c.TargetSpeedup != 0 && !(c.TargetSpeedup > 1 && c.TargetSpeedup < 1e6):
+		return fmt.Errorf("--target-speedup %v: want a number over 1", c.TargetSpeedup)
+	default:
+		return nil
+	}
+}
+
 // config is the campaign's file with the flags laid over it.
 func (c *runCmd) config() (*configs.Config, error) {
+	if err := c.checkFlags(); err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
 	name := c.Campaign
 	if name == "" {
 		name = configs.DefaultCampaign

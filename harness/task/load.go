@@ -47,6 +47,12 @@ func (l Loader) Load(arg string) (*Loaded, error) {
 	file := arg
 	if info.IsDir() {
 		file = filepath.Join(arg, "task.yaml")
+		if info, err = os.Stat(file); err != nil {
+			return nil, l.notFound(arg)
+		}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &Error{File: file, Reason: "is no regular file", Remedy: "give the path of a task file"}
 	}
 	abs, err := filepath.Abs(file)
 	if err != nil {

@@ -81,6 +81,9 @@ func LoadStructure(file string, t *harness.Task, target harness.Target) (*harnes
 			return nil, err
 		}
 	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &Error{File: file, Reason: "is no regular file", Remedy: "give the path of a structure file"}
+	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, &Error{File: file, Reason: readReason(err), Remedy: "give the path of a structure file"}
