@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sort"
 	"strings"
 	"time"
 
 	"ridgepoint/harness/device"
 	"ridgepoint/harness/sandbox"
+	"ridgepoint/harness/toolchain/nvrtc"
 )
 
 // doctorCmd says what this machine can do, and for what it cannot, the command that would change it.
@@ -104,24 +104,17 @@ func examineSandbox() finding {
 	return f
 }
 
-// examineNVRTC looks where NVRTC lives: the toolkit, Python wheels' folders, the system's library folders.
+// examineNVRTC lists what the toolchain itself would find, and what lies in the home folder's wheels.
 func examineNVRTC() finding {
 	f := finding{Area: "target cuda", What: "NVRTC"}
-	home, _ := os.UserHomeDir() // "": the wheels of a home folder are then not looked at
-	var found []string
-	for _, pattern := range []string{
-		"/usr/local/cuda*/lib64/libnvrtc.so*", "/usr/local/cuda*/targets/*/lib/libnvrtc.so*", "/usr/lib/*/libnvrtc.so*", "/usr/lib64/libnvrtc.so*", "/opt/cuda/lib64/libnvrtc.so*",
-		"/usr/lib/python3*/*-packages/nvidia/*/lib/libnvrtc.so*", "/usr/local/lib/python3*/*-packages/nvidia/*/lib/libnvrtc.so*", filepath.Join(home, ".local/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so*"),
-	} {
-		matches, _ := filepath.Glob(pattern) // the patterns are constants and well formed
-		for _, m := range matches {
-			if real, err := filepath.EvalSymlinks(m); err == nil {
-				found = append(found, real)
-			}
-		}
+	local := ""
+	if home, err := os.UserHomeDir(); err == nil {
+		local = filepath.Join(home, ".local")
 	}
-	sort.Strings(found)
-	found = compactStrings(found)
+	var found []string
+	for _, installation := range nvrtc.Find(local) {
+		found = append(found, installation.Path)
+	}
 	if len(found) == 0 {
 		f.Detail, f.Remedy = "no libnvrtc in the toolkit's, the wheels' or the system's folders", remedy(needNVRTC)+"  (Debian: component non-free)"
 		return f
@@ -171,16 +164,6 @@ func firstLine(ctx context.Context, path string, args ...string) string {
 		}
 	}
 	return strings.TrimSpace(lines[0]) + " (" + path + ")"
-}
-
-func compactStrings(sorted []string) []string {
-	var out []string
-	for i, s := range sorted {
-		if i == 0 || s != sorted[i-1] {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func printFindings(w io.Writer, findings []finding) error {

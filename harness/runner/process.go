@@ -297,7 +297,7 @@ func (p *process) load(ctx context.Context, object string, kernels []string, loc
 
 // watch answers the child's unusual system calls until it ends; a forbidden one ends it.
 func (p *process) watch(listener int, object string) error {
-	w, err := sandbox.Watch(p.cmd.Process.Pid, listener, []string{"./" + object, "/work/" + object, p.dir + "/" + object, "/usr/", "/lib", "/etc/ld.so.cache",
+	w, err := sandbox.Watch(p.cmd.Process.Pid, listener, []string{"./" + object, sandbox.InsideWorkDir + "/" + object, p.dir + "/" + object, "/usr/", "/lib", "/etc/ld.so.cache",
 		"/sys/devices/system/cpu", "/sys/kernel/mm", "/proc/stat", "/proc/cpuinfo", "/proc/meminfo", "/proc/self/maps"})
 	if err != nil {
 		return fmt.Errorf("watch a runner child: %w", err)
