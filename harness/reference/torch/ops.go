@@ -142,9 +142,7 @@ func powCall(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []s
 	if err != nil {
 		return nil, err
 	}
-	_, isTensor := args[0].(*Array)
-	_, isTensorToo := args[1].(*Array)
-	if isTensor || isTensorToo {
+	if !isNumber(args[0]) || !isNumber(args[1]) {
 		return binary(a, b, power)
 	}
 	v := math.Pow(a.Data[0], b.Data[0])
@@ -152,6 +150,15 @@ func powCall(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []s
 		return starlark.MakeInt64(int64(v)), nil
 	}
 	return starlark.Float(v), nil
+}
+
+// isNumber reports whether v is an int, a float or a bool: neither a tensor nor a list of numbers.
+func isNumber(v starlark.Value) bool {
+	switch v.(type) {
+	case starlark.Int, starlark.Float, starlark.Bool:
+		return true
+	}
+	return false
 }
 
 // compareCall is a < b and the like: elementwise when one is a tensor.

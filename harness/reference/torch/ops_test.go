@@ -48,6 +48,9 @@ var cases = []struct {
 	{"-v ** 2", []int{3}, []float64{-1, -4, -16}},
 	{"2 ** 3 ** 2 + v * 0", []int{3}, []float64{512, 512, 512}},
 	{"(x - 1) ** 2", []int{2, 3}, []float64{0, 1, 4, 9, 16, 25}},
+	{"[1, 2, 3] ** 2", []int{3}, []float64{1, 4, 9}},
+	{"2 ** [1, 2] + 0", []int{2}, []float64{2, 4}},
+	{"[] ** 2", []int{0}, nil},
 	{"v[0] ** -1 + v ** s", []int{3}, []float64{2, 1 + sqrt(2), 3}},
 	{"x @ v", []int{2}, []float64{17, 38}},
 	{"v @ v", nil, []float64{21}},
@@ -351,6 +354,7 @@ func TestErrors(t *testing.T) {
 		{"torch.zeros(1 << 20, 1 << 20)", "over the limit", 1, 12},
 		{"def f(x):\n    while True:\n        x = x\n    return x", "too many steps", 0, 0},
 		{"(x, y)", "gives 2 values", 0, 0},
+		{"def f(x):\n    l = []\n    l.append(l)\n    return x + torch.tensor(l)", "nested more than", 0, 0},
 		{"'text'", "want a tensor", 0, 0},
 		{"torch.nn.functional.rellu(x)", `did you mean "relu"`, 1, 21},
 	} {

@@ -198,7 +198,12 @@ func (p *pair) Attr(name string) (starlark.Value, error) {
 }
 
 // toArray turns a number, a bool, a tensor or nested lists of numbers into an array.
-func toArray(v starlark.Value) (*Array, error) {
+func toArray(v starlark.Value) (*Array, error) { return toArrayAt(v, 0) }
+
+// maxNesting bounds how deep lists of lists may be, so that a list that contains itself ends in an error.
+const maxNesting = 16
+
+func toArrayAt(v starlark.Value, depth int) (*Array, error) {
 	switch v := v.(type) {
 	case *Array:
 		return v, nil
@@ -213,16 +218,19 @@ func toArray(v starlark.Value) (*Array, error) {
 	case starlark.Bool:
 		return scalar(truth(bool(v)), kindBool), nil
 	case *starlark.List, starlark.Tuple:
-		return nested(v.(starlark.Indexable))
+		return nested(v.(starlark.Indexable), depth+1)
 	default:
 		return nil, fmt.Errorf("want a tensor or a number, got a %s", v.Type())
 	}
 }
 
-func nested(list starlark.Indexable) (*Array, error) {
+func nested(list starlark.Indexable, depth int) (*Array, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("lists are nested more than %d deep", maxNesting)
+	}
 	var parts []*Array
 	for i := range list.Len() {
-		a, err := toArray(list.Index(i))
+		a, err := toArrayAt(list.Index(i), depth)
 		if err != nil {
 			return nil, err
 		}
