@@ -187,6 +187,7 @@ func (l *Loop) work(ctx context.Context) error {
 	if err := l.relaunch(ctx); err != nil {
 		return err
 	}
+	l.flush() // the workers have these while the first ask fits a model to everything that was told
 	for {
 		done, err := l.fill(ctx)
 		if err != nil || done {

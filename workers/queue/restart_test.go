@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ func TestSchedulerIsBack(t *testing.T) {
 	wcfg.Targets[0], wcfg.Devices[0].Target, wcfg.Devices[0].Arch = harness.TargetCPU, harness.TargetCPU, "x86-64"
 	background(t, func(ctx ctxt) error { return n.Worker(ctx, wcfg) })
 
+	cpu := processorTime(t)
 	started := time.Now()
 	store, err := memory.Open(t.Context(), dir)
 	if err != nil {
@@ -96,10 +98,21 @@ func TestSchedulerIsBack(t *testing.T) {
 	if err := errors.Join(g.Wait(), sched.Close(), store.Close()); err != nil {
 		t.Error(err)
 	}
-	t.Logf("a scheduler with %d records had its first outcome %v after its start", records, took.Round(time.Millisecond))
+	t.Logf("a scheduler with %d records had its first outcome %v after its start; until it was down again the process used %v of processor time",
+		records, took.Round(time.Millisecond), (processorTime(t) - cpu).Round(time.Millisecond))
 	if isLong() && took > 5*time.Second {
 		t.Errorf("took %v; want at most 5s", took)
 	}
+}
+
+// processorTime is what this process has used.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // fillStore runs a campaign in this process until its store has so many records, and lays it down.
