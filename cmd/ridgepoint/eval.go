@@ -172,13 +172,36 @@ func (e evalCmd) prepare(ctx context.Context, env environment, target harness.Ta
 
 // newJudge makes the judge that commands share: caches in the person's cache folder, locks and children in the temporary one.
 func newJudge(env environment, compiler string, reduced bool, targets ...judge.Target) (*judge.Judge, error) {
+	pool, err := inputMemory(env)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
 	targets = append([]judge.Target{gpuTarget(env, reduced)}, targets...) // a card that is named takes its place
-	j, err := judge.New(judge.Config{CacheDir: cacheFolder(env), RunDir: runFolder(env), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
+	j, err := judge.New(judge.Config{PoolBytes: pool, CacheDir: cacheFolder(env), RunDir: runFolder(env), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
 		Log: zerolog.New(env.stderr).Level(zerolog.WarnLevel)})
 	if err != nil {
 		return nil, &exitError{exitInfra, err}
 	}
 	return j, nil
+}
+
+// inputMemory is $RIDGEPOINT_INPUT_MEMORY in bytes, how much of inputs and expected values a process keeps from candidate to
+// candidate; 0 where it is not set: the harness takes a sixteenth of the memory, within bounds.
+func inputMemory(env environment) (int64, error) {
+	text := env.getenv("RIDGEPOINT_INPUT_MEMORY")
+	if text == "" {
+		return 0, nil
+	}
+	for unit, shift := range map[string]int{"MiB": 20, "GiB": 30} {
+		number, ok := strings.CutSuffix(text, unit)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 20); err == nil && n > 0 {
+			return int64(n) << shift, nil
+		}
+	}
+	return 0, fmt.Errorf("RIDGEPOINT_INPUT_MEMORY is %q: want a whole number of MiB or GiB, such as 512MiB or 2GiB", text)
 }
 
 // cacheFolder is $RIDGEPOINT_CACHE, else ridgepoint in the user's cache folder.

@@ -22,8 +22,12 @@ func cardTarget(env environment, reduced bool, card int) *gpu.Target {
 }
 
 func gpuConfig(env environment, reduced bool) gpu.Config {
+	pool, err := inputMemory(env)
+	if err != nil {
+		pool = 0 // newJudge, which every judge comes from, says what is wrong
+	}
 	return gpu.Config{
-		Driver: env.getenv("RIDGEPOINT_CUDA_DRIVER"), RunDir: runFolder(env), CacheDir: cacheFolder(env), ReducedSandbox: reduced, Version: buildVersion(),
+		PoolBytes: pool, Driver: env.getenv("RIDGEPOINT_CUDA_DRIVER"), RunDir: runFolder(env), CacheDir: cacheFolder(env), ReducedSandbox: reduced, Version: buildVersion(),
 		Compiler: cuda.Config{Use: env.getenv("RIDGEPOINT_CUDA_COMPILER"), Search: []string{env.getenv("CUDA_HOME"), env.getenv("VIRTUAL_ENV")}, Children: compileChildren()},
 		Log:      zerolog.New(env.stderr).Level(zerolog.WarnLevel),
 	}

@@ -32,7 +32,7 @@ type Config struct {
 	CacheDir  string // builds as judge.Config has it: a confined child reads modules there; the emulator and helpers are kept there too
 	Compiler  cuda.Config
 	NoStandby bool  // keep no warm child beside the active one
-	PoolBytes int64 // of input sets and expected values in the child's memory; 0: a quarter of the machine's
+	PoolBytes int64 // of input sets and expected values in the child's memory; 0: a sixteenth of the machine's, 8 GiB at most
 	// ReducedSandbox is the person's `sandbox: reduced`: emulated candidates run without the full sandbox.
 	ReducedSandbox bool
 	Version        string // of this program, for reports
@@ -344,12 +344,6 @@ func (t *Target) Close() error {
 	return nil
 }
 
-// poolBytes is a quarter of this machine's memory, 1 to 32 GiB: expected values of large sizes are kept from candidate to
-// candidate.
-func poolBytes() int64 {
-	var info syscall.Sysinfo_t
-	if err := syscall.Sysinfo(&info); err != nil {
-		return 1 << 30
-	}
-	return min(max(int64(info.Totalram)*int64(info.Unit)/4, 1<<30), 32<<30)
-}
+// poolBytes is a sixteenth of this machine's memory, 8 GiB at most: a confirmation has three sets at each of eight sizes, 3 GiB of
+// them in a product of 4096 x 4096 matrices, and they are kept from candidate to candidate.
+func poolBytes() int64 { return verify.PoolBytes(8 << 30) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -33,7 +32,7 @@ type Config struct {
 	OracleFunc verify.OracleFunc
 	// RulesFunc finds what a source may not contain, before anything is compiled; nil: rules.Check.
 	RulesFunc   func(t *harness.Task, s *harness.Structure) []rules.Violation
-	PoolBytes   int64         // of input sets and expected values kept in memory; 0: an eighth of this machine's memory, 4 GiB at most
+	PoolBytes   int64         // of input sets and expected values kept in memory; 0: a sixteenth of this machine's memory, 1 GiB at most
 	LaunchLimit time.Duration // of one launch; 0: by its work
 	Version     string        // of this program, for reports
 	Targets     []Target      // besides the cpu, which is always there
@@ -102,7 +101,7 @@ func New(c Config) (*Judge, error) {
 		c.RulesFunc = rules.Check
 	}
 	if c.PoolBytes == 0 {
-		c.PoolBytes = poolBytes()
+		c.PoolBytes = verify.PoolBytes(1 << 30)
 	}
 	j := &Judge{config: c, cache: cache, pool: verify.NewPool(c.OracleFunc, c.PoolBytes), targets: map[harness.Target]Target{}, few: runtime.NumCPU() < fewCores}
 	j.targets[harness.TargetCPU] = newCPU(c)
@@ -251,18 +250,4 @@ func (j *Judge) target(t harness.Target) (Target, error) {
 		return x, nil
 	}
 	return nil, fmt.Errorf("target %s cannot be judged on this machine; `ridgepoint doctor` says what is missing", t)
-}
-
-// poolBytes is an eighth of this machine's memory, 4 GiB at most.
-func poolBytes() int64 {
-	const largest, assumed = 4 << 30, 1 << 30
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return assumed
-	}
-	var kb int64
-	if _, err := fmt.Sscanf(string(b), "MemTotal: %d kB", &kb); err != nil {
-		return assumed
-	}
-	return min(kb<<10/8, largest)
 }
