@@ -128,6 +128,10 @@ func pool(f folder, average bool) func(*call) starlark.Value {
 		}
 		size := c.twice("kernel_size", 1)
 		w := window{kh: size[0], kw: size[1], pad: c.twice("padding", 0), dilate: [2]int{1, 1}}
+		if w.pad[0] > w.kh/2 || w.pad[1] > w.kw/2 {
+			c.fail("a padding of %v is over half of the window of %d×%d", w.pad, w.kh, w.kw)
+			return nil
+		}
 		w.stride = size
 		if c.has("stride") {
 			w.stride = c.twice("stride", 1)

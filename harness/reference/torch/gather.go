@@ -15,6 +15,9 @@ func flip(c *call) starlark.Value {
 		if err != nil {
 			return c.give(nil, err)
 		}
+		if len(a.Shape) == 0 {
+			continue // -1 and 0 name the only way round of a scalar
+		}
 		offset += (a.Shape[d] - 1) * steps[d]
 		steps[d] = -steps[d]
 	}
@@ -28,8 +31,8 @@ func flip(c *call) starlark.Value {
 func roll(c *call) starlark.Value {
 	a := c.array("input")
 	d := c.axis("dim", a, 0)
-	if c.err != nil || len(a.Data) == 0 {
-		return a
+	if c.err != nil || len(a.Data) == 0 || len(a.Shape) == 0 {
+		return a // a scalar and an empty tensor have nothing to roll
 	}
 	n := a.Shape[d]
 	k := ((-c.integer("shifts", 0))%n + n) % n

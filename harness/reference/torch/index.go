@@ -237,15 +237,20 @@ func gatherRows(a, k *Array) (*Array, error) {
 	return out, nil
 }
 
-// toInt reads an int, or a tensor that holds one.
+// maxInt bounds the ints that stand for dims, positions, counts and steps, so that arithmetic on a few of them cannot overflow.
+const maxInt = 1<<31 - 1
+
+// toInt reads an int within maxInt, or a tensor that holds one.
 func toInt(v starlark.Value) (int, error) {
 	switch v := v.(type) {
 	case starlark.Int:
-		if n, ok := v.Int64(); ok {
-			return int(n), nil
+		n, ok := v.Int64()
+		if !ok || n > maxInt || n < -maxInt {
+			return 0, fmt.Errorf("%s is out of range for a dim, a position or a count", v)
 		}
+		return int(n), nil
 	case *Array:
-		if len(v.Data) == 1 && v.Data[0] == math.Trunc(v.Data[0]) {
+		if len(v.Data) == 1 && v.Data[0] == math.Trunc(v.Data[0]) && math.Abs(v.Data[0]) <= maxInt {
 			return int(v.Data[0]), nil
 		}
 	}

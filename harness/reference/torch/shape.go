@@ -138,7 +138,10 @@ func repeat(c *call) starlark.Value {
 			c.fail("counts must be at least 1, got %d", n)
 			return a
 		}
-		var err error
+		_, err := count([]int{n, max(len(a.Data), 1)})
+		if err != nil {
+			return c.give(nil, err)
+		}
 		if a, err = concat(slices.Repeat([]*Array{a}, n), d); err != nil {
 			return c.give(nil, err)
 		}

@@ -105,8 +105,11 @@ func (a *Array) Index(i int) starlark.Value {
 	return &Array{Shape: a.Shape[1:], Data: a.Data[i*step : (i+1)*step], kind: a.kind}
 }
 
-// Slice is a[start:end:step] for bounds in range.
+// Slice is a[start:end:step] for bounds in range. A scalar has no slices: it gives None, which no operator takes.
 func (a *Array) Slice(start, end, step int) starlark.Value {
+	if len(a.Shape) == 0 {
+		return starlark.None
+	}
 	n := 0
 	for i := start; step > 0 && i < end || step < 0 && i > end; i += step {
 		n++
