@@ -49,6 +49,7 @@ type Campaign struct {
 	Budget         Budget   `yaml:"budget"`
 	TargetSpeedup  float64  `yaml:"target_speedup"`
 	Optimizer      string   `yaml:"optimizer"`
+	Transfer       Transfer `yaml:"transfer"`
 	Probes         int      `yaml:"probes"`
 	InFlight       int      `yaml:"in_flight"`
 	Racing         bool     `yaml:"racing"`
@@ -264,6 +265,10 @@ func (c *Campaign) Settings() (scheduler.Settings, error) {
 		Confirm: scheduler.ConfirmSettings{Gain: c.Confirm.Gain, Power: c.Confirm.Power, Alpha: c.Confirm.Alpha, AARounds: c.Confirm.AARounds,
 			MinRounds: c.Confirm.MinRounds, MaxRounds: c.Confirm.MaxRounds, Share: c.Confirm.Share},
 		OverdueSeconds: time.Duration(c.Overdue).Seconds(), ReplayReserve: c.Budget.ReplayReserve,
+	}
+	var err error
+	if s.Transfer, err = c.TransferSettings(); err != nil {
+		return s, err
 	}
 	if err := s.Validate(); err != nil {
 		where := c.File

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ridgepoint/configs"
+	"ridgepoint/scheduler"
 )
 
 func TestEveryKeyIsDocumented(t *testing.T) {
@@ -80,6 +81,13 @@ func TestCampaignFiles(t *testing.T) {
 		"not yaml":         {"a: [\n", "1"},
 		"reward, own kind": {"reward: {kind: literal}\n", ""},
 		"reward, wrong":    {"reward: {kinds: literal}\n", "kinds"},
+		"transfer, auto":   {"transfer: auto\n", ""},
+		"transfer, off":    {"transfer: off\n", ""},
+		"transfer, quoted": {"transfer: \"off\"\n", ""},
+		"transfer, file":   {"transfer: nothing.jsonl\n", "nothing.jsonl"},
+		"transfer, list":   {"transfer: [auto, nothing.jsonl]\n", "nothing.jsonl"},
+		"transfer, mixed":  {"transfer: [off, a.jsonl]\n", "beside others"},
+		"transfer, map":    {"transfer: {a: b}\n", "want auto, off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +130,35 @@ func TestLoadReward(t *testing.T) {
 	for _, bad := range []string{"{kind: fast}", "{kind: expr}", "/no/such/file", "{kind: literal, weight: 1}"} {
 		if _, err := configs.LoadReward(bad); !errors.Is(err, configs.ErrConfig) {
 			t.Errorf("%s: %v, want ErrConfig", bad, err)
+		}
+	}
+}
+
+func TestTransferIsReadAsWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"b.jsonl.gz", "a.jsonl.gz"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]scheduler.TransferSettings{
+		"":                               {Auto: true},
+		"transfer: off\n":                {},
+		"transfer: '*.gz'\n":             {Files: []string{filepath.Join(dir, "a.jsonl.gz"), filepath.Join(dir, "b.jsonl.gz")}},
+		"transfer: [auto, b.jsonl.gz]\n": {Auto: true, Files: []string{filepath.Join(dir, "b.jsonl.gz")}},
+	} {
+		file := filepath.Join(dir, "night.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := configs.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Campaign.Settings()
+		if err != nil || !reflect.DeepEqual(s.Transfer, want) {
+			t.Errorf("%q: %+v, %v; want %+v", text, s.Transfer, err, want)
 		}
 	}
 }

@@ -59,6 +59,8 @@ type Settings struct {
 	// ReplayReserve is the share of the wall budget kept for the last confirmation and the replay when nothing has been
 	// measured yet; later the reserve follows what confirmations cost.
 	ReplayReserve float64 `json:"replay_reserve"`
+	// Transfer is where earlier measurements of the same structures may come from; the zero value: nowhere.
+	Transfer TransferSettings `json:"transfer,omitzero"`
 	// LLM is who proposes structures while the campaign runs; nil: nobody.
 	LLM *LLMSettings `json:"llm,omitempty"`
 }

@@ -90,6 +90,9 @@ func newCampaign(c *configs.Campaign) (*scheduler.Campaign, []*harness.Structure
 	if err != nil {
 		return nil, nil, &exitError{exitUsage, err}
 	}
+	if err := checkRecords(settings.Transfer, structures, settings.LLM.Active()); err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
 	source, err := task.Baseline(loaded.Task, target)
 	if err != nil {
 		return nil, nil, &exitError{exitUsage, err}
@@ -210,7 +213,11 @@ func (s *session) drive(ctx context.Context, c *carriage, view *view, log zerolo
 	d := c.dispatcher(s.campaign, s.weight, s.priority)
 	defer d.Close()
 	models := newModels(s, log)
-	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log, Weight: s.weight, Priority: s.priority,
+	records, err := s.records(log)
+	if err != nil {
+		return nil, err
+	}
+	l, err := loop.New(loop.Config{Campaign: s.campaign, Structures: s.structures, Store: s.store, Records: records, Dispatcher: d, OptimizerFunc: s.newOptimizer, ShippedFunc: isShipped, Log: log, Weight: s.weight, Priority: s.priority,
 		EventFunc: view.event, DraftingFunc: models.drafting, ProgressFunc: func(p loop.Progress) {
 			view.progress(p)
 			watch(c.node.Metrics(), s.campaign, p)

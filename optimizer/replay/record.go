@@ -22,6 +22,7 @@ import (
 // Record is one recorded space. The slices are by configuration id of the space's pool.
 type Record struct {
 	Header
+	Path    string // of the file it was read from
 	Space   *optimizer.Space
 	Time    []float64 // milliseconds; NaN where the configuration failed
 	Fail    []string  // kind of the failure; empty where measured
@@ -110,6 +111,7 @@ func Load(path string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recorded space %s: %w", path, err)
 	}
+	r.Path = path
 	return r, nil
 }
 

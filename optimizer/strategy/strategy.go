@@ -68,6 +68,8 @@ func Names() []string {
 
 // Search is an optimizer of one space with one strategy.
 type Search struct {
+	name     string
+	options  Options
 	history  *optimizer.History
 	strategy optimizer.Strategy
 }
@@ -84,7 +86,34 @@ func New(name string, space *optimizer.Space, o Options) (*Search, error) {
 	if err != nil {
 		return nil, fmt.Errorf("strategy %s: %w", name, err)
 	}
-	return &Search{history: optimizer.NewHistory(space), strategy: s}, nil
+	return &Search{name: name, options: o, history: optimizer.NewHistory(space), strategy: s}, nil
+}
+
+// takesRecords are the strategies whose model reads records.
+var takesRecords = map[string]bool{"gp": true, "portfolio": true}
+
+// Inform gives a search that was asked and told nothing yet what was measured of the same structure elsewhere, as a prior. It
+// returns the names of the sources that share a measured configuration with the space; optimizer.ErrNoRecords says that the
+// strategy reads none.
+func (s *Search) Inform(sources []optimizer.Source) ([]string, error) {
+	if !takesRecords[s.name] {
+		return nil, fmt.Errorf("strategy %s: %w", s.name, optimizer.ErrNoRecords)
+	}
+	if s.history.Asks+s.history.Tells > 0 {
+		return nil, fmt.Errorf("strategy %s: records came after %d asks and %d tells: give them first", s.name, s.history.Asks, s.history.Tells)
+	}
+	prior, err := transfer.New(s.history.Pool.Space(), sources)
+	if err != nil || prior == nil {
+		return nil, err
+	}
+	o := s.options
+	o.Prior = prior
+	informed, err := makers[s.name](s.history.Pool.Space(), o)
+	if err != nil {
+		return nil, fmt.Errorf("strategy %s: %w", s.name, err)
+	}
+	s.options, s.strategy = o, informed
+	return prior.Sources(), nil
 }
 
 // Ask returns the next configuration to try and holds it pending.

@@ -53,6 +53,8 @@ func Decode(e *scheduler.Event) (any, error) {
 		data = &scheduler.Draft{}
 	case scheduler.EventControl:
 		data = &scheduler.Control{}
+	case scheduler.EventPrior:
+		data = &scheduler.Prior{}
 	default:
 		return nil, fmt.Errorf("event %d has kind %q, which this binary does not know: use the ridgepoint that wrote it", e.Seq, e.Kind)
 	}
@@ -90,7 +92,7 @@ func (s *State) Apply(e *scheduler.Event, data any) error {
 		s.Drafts.drafted(d)
 	case *scheduler.Control:
 		s.control(d)
-	case *scheduler.Note:
+	case *scheduler.Note, *scheduler.Prior: // the loop hands a prior to the optimizer
 	default:
 		return fmt.Errorf("event %d of %s holds a %T, which the state does not know", e.Seq, e.Campaign, data)
 	}

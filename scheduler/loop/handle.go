@@ -158,6 +158,12 @@ func (l *Loop) absorb(ctx context.Context, e *scheduler.Event, data any, replaye
 			return err
 		}
 		l.searches = append(l.searches, s)
+	case *scheduler.Prior:
+		if replayed {
+			if err := l.inform(d); err != nil {
+				return err
+			}
+		}
 	case *scheduler.Trial:
 		if d.Purpose == scheduler.PurposeSearch && (replayed || !d.Asked) {
 			if err := l.searches[d.Point.Structure-1].resume(ctx, d); err != nil {

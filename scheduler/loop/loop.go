@@ -10,6 +10,7 @@ import (
 
 	"ridgepoint/harness"
 	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/replay"
 	"ridgepoint/scheduler"
 	"ridgepoint/scheduler/decide"
 	"ridgepoint/scheduler/memory"
@@ -36,6 +37,8 @@ type Config struct {
 	Dispatcher scheduler.Dispatcher
 	// OptimizerFunc makes the optimizer of one structure's space. The same arguments must give the same proposals.
 	OptimizerFunc func(space *optimizer.Space, seed uint64) (optimizer.Optimizer, error)
+	// Records are the recordings that the campaign's transfer setting names, for the structures with the same parameters.
+	Records []*replay.Record
 	// ShippedFunc reports whether a source with this digest comes with Ridgepoint, which the store does not say; nil: none does.
 	ShippedFunc func(digest string) bool
 	// Weight and Priority go into every job: fairness between campaigns.

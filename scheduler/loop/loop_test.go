@@ -14,6 +14,7 @@ import (
 	"ridgepoint/harness"
 	"ridgepoint/harness/harnesstest"
 	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/replay"
 	"ridgepoint/optimizer/strategy"
 	"ridgepoint/scheduler"
 
@@ -29,6 +30,7 @@ type bundle struct {
 	script     *harnesstest.Scripted
 	dir        string
 	capacity   int
+	records    []*replay.Record
 }
 
 // setup makes a campaign over two structures whose best configuration is A=7, B=3 of "fast".
@@ -120,7 +122,7 @@ func (b *bundle) run(t testing.TB, stop func(e *scheduler.Event, data any) bool)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	d := &serial{script: b.script, capacity: b.capacity, jobs: make(chan *scheduler.Job, 100)} // more than in flight
-	l, err := loop.New(loop.Config{Campaign: b.campaign, Structures: b.structures, Store: store, Dispatcher: d, Log: zerolog.Nop(),
+	l, err := loop.New(loop.Config{Campaign: b.campaign, Structures: b.structures, Store: store, Dispatcher: d, Log: zerolog.Nop(), Records: b.records,
 		OptimizerFunc: func(s *optimizer.Space, seed uint64) (optimizer.Optimizer, error) {
 			return strategy.New(b.campaign.Settings.Optimizer, s, strategy.Options{Seed: seed})
 		},

@@ -71,7 +71,10 @@ func (l *Loop) add(st *harness.Structure, origin string, draft int64) error {
 	number := len(l.structures) + 1
 	l.structures = append(l.structures, st)
 	l.batch.Structures = append(l.batch.Structures, memory.StructureRow{Campaign: l.campaign.ID, Number: number, Structure: st})
-	return l.emit(scheduler.EventStructure, 0, &scheduler.Added{Structure: number, Name: st.Name, Digest: st.Digest, Direction: st.Direction, Origin: origin, Draft: draft})
+	if err := l.emit(scheduler.EventStructure, 0, &scheduler.Added{Structure: number, Name: st.Name, Digest: st.Digest, Direction: st.Direction, Origin: origin, Draft: draft}); err != nil {
+		return err
+	}
+	return l.offer(number)
 }
 
 // restore folds over the stored log.

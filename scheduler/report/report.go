@@ -33,6 +33,7 @@ type Report struct {
 	Arch         string              `json:"arch"`
 	Points       []Point             `json:"points"`
 	Structures   []Structure         `json:"structures"`
+	Priors       []Prior             `json:"priors,omitempty"` // earlier measurements that guided the search
 	Failures     []Failure           `json:"failures"`
 	Verdicts     []Verdict           `json:"verdicts"`
 	Losers       []Loser             `json:"losers"`
@@ -150,6 +151,8 @@ func (b *builder) event(e *scheduler.Event, data any) error {
 	switch d := data.(type) {
 	case *scheduler.Added:
 		b.out.Structures = append(b.out.Structures, Structure{Number: d.Structure, Name: d.Name, Direction: d.Direction, Origin: d.Origin, Status: "searched"})
+	case *scheduler.Prior:
+		b.prior(d)
 	case *scheduler.Summary:
 		switch flight.Trial.Purpose {
 		case scheduler.PurposeSearch:

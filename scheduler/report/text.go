@@ -83,6 +83,7 @@ func (r *Report) Text(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("")
 	r.why(p)
+	r.priors(p)
 	p.line("Structures")
 	t := p.table()
 	t.row("", "structure", "direction", "tried", "evaluated", "failed", "best as searched", "configuration", "status")
