@@ -198,7 +198,13 @@ func (b *Bench) rewrite(s *device.Session, p *prepared, start uint64) error {
 	return b.engine.helpers.launch(s, b.engine.stream, "rp_prepare", p.moveBlocks, new(device.Args).Ptr(p.moves).Ptr(p.tiles).Uint64(start))
 }
 
-// Poison fills outputs and scratch, and makes the red zones whole again. The inputs of the last Write are rewritten with them.
+// scribble spoils what a launch finds in shared memory and registers.
+func (b *Bench) scribble(s *device.Session, start uint64) error {
+	return b.engine.helpers.scribble(s, b.engine.stream, mix(b.engine.signKey^start), b.engine.sink)
+}
+
+// Poison fills outputs and scratch, shared memory and registers, and makes the red zones whole again. The inputs of the last Write
+// are rewritten with them.
 func (b *Bench) Poison(_ context.Context, seed uint64) error {
 	if b.current == nil {
 		return errors.New("poison the outputs: Write must come first")
@@ -206,7 +212,7 @@ func (b *Bench) Poison(_ context.Context, seed uint64) error {
 	b.start = uint64(verify.PoisonStart(seed))
 	err := b.engine.do(setupLimit, func(s *device.Session) error {
 		b.stale = false
-		return errors.Join(b.rewrite(s, b.current, b.start), b.fillZones(s))
+		return errors.Join(b.rewrite(s, b.current, b.start), b.fillZones(s), b.scribble(s, b.start))
 	})
 	return b.wrap("poison the outputs", err)
 }

@@ -82,6 +82,11 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 				return err
 			}
 		}
+		if burst.Launches[i].Whole { // the others would pay for it and show nothing more
+			if err := b.scribble(s, mix(start^uint64(i))); err != nil {
+				return err
+			}
+		}
 		if !burst.NoFlush {
 			if err := e.sweepBehind(s); err != nil {
 				return err

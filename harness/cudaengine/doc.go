@@ -4,8 +4,10 @@
 //
 // One timed launch, all queued on one stream (DESIGN.md, section 6):
 //
-//	rp_prepare (inputs from their masters, poison) ─> flush, begun ─> event ─> workspace zeroed, kernels ─> event ─>
-//	rp_inspect (red zones, inputs against masters) ─> rp_compare or rp_project, one an output
+//	rp_prepare (inputs from their masters, poison) ─> rp_scribble (shared memory, registers) ─> flush, begun ─> event ─>
+//	workspace zeroed, kernels ─> event ─> rp_inspect (red zones, inputs against masters) ─> rp_compare or rp_project
+//
+// rp_scribble runs before every verified launch and every timed one that is compared whole.
 //
 // Expected values stay on the device from candidate to candidate, but only under a mask (XOR with a keyed hash of the
 // index): the key lives in host memory and reaches the device as an argument of the comparing kernel, after the outputs

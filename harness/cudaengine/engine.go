@@ -23,7 +23,7 @@ var HelperSource string
 
 // HelperKernels are the kernels of HelperSource.
 var HelperKernels = []string{
-	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_exchange", "rp_fill", "rp_copy", "rp_fma", "rp_empty",
+	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_exchange", "rp_scribble", "rp_fill", "rp_copy", "rp_fma", "rp_empty",
 }
 
 // Config says which device an Engine takes.
@@ -50,6 +50,7 @@ type Engine struct {
 	poison  map[harness.DType]poisonBlock
 	flush   device.Ptr
 	flushN  int64
+	sink    device.Ptr // a word that rp_scribble might write to
 	signKey uint64
 	maskKey uint64
 	maskPad uint64
@@ -108,6 +109,9 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 	}
 	e.flushN = max(2*e.info.L2Bytes, 1<<20)
 	if e.flush, err = s.Alloc(e.flushN); err != nil {
+		return err
+	}
+	if e.sink, err = s.Alloc(256); err != nil {
 		return err
 	}
 	e.masters.init()

@@ -23,7 +23,7 @@ func loadHelpers(s *device.Session, image []byte) (*helpers, error) {
 			return nil, err
 		}
 	}
-	return h, nil
+	return h, s.AllowShared(h.fn["rp_scribble"], s.Info().Limits.SharedOptIn)
 }
 
 // helperThreads is the block size of every helper kernel.
@@ -32,6 +32,13 @@ const helperThreads = 256
 func (h *helpers) launch(s *device.Session, st device.Stream, name string, blocks int, args *device.Args) error {
 	plan := device.Plan{Grid: [3]int{max(blocks, 1), 1, 1}, Block: [3]int{helperThreads, 1, 1}}
 	return s.Launch(st, h.fn[name], &plan, args)
+}
+
+// scribble leaves random words in shared memory, registers and local memory. sink is a word that the kernel may write to.
+func (h *helpers) scribble(s *device.Session, st device.Stream, seed uint64, sink device.Ptr) error {
+	shared := s.Info().Limits.SharedOptIn
+	plan := device.Plan{Grid: [3]int{max(s.Info().Limits.SMs, 1), 1, 1}, Block: [3]int{helperThreads, 1, 1}, SharedBytes: shared}
+	return s.Launch(st, h.fn["rp_scribble"], &plan, new(device.Args).Uint64(seed).Uint32(uint32(shared/8)).Ptr(sink))
 }
 
 // The sizes of helpers.cu's structs.

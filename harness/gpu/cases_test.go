@@ -86,22 +86,30 @@ func setup(t *testing.T, knobs string) *bundle {
 // load reads a task of testdata/cases for the bundle's arch; on the emulator its larger sizes are left out.
 func (b *bundle) load(t *testing.T, name string) *harness.Task {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "cases", name))
+	return b.loadFrom(t, filepath.Join("testdata", "cases"), name, func(s string) string {
+		s = strings.ReplaceAll(s, "arch: sm_90", "arch: "+b.arch)
+		if b.arch == device.Emulated {
+			s = strings.ReplaceAll(s, ", {rows: 1024, cols: 1024}, {rows: 256, cols: 4096}", ", {rows: 64, cols: 4096}")
+			s = strings.ReplaceAll(s, ", {n: 4194304}", "")
+			s = strings.ReplaceAll(s, "rows: [1, 600]", "rows: [1, 60]")
+			s = strings.ReplaceAll(s, "n: [1, 3000000]", "n: [1, 300000]")
+		}
+		return s
+	})
+}
+
+// loadFrom reads a task of a folder, changed by edit, with the files beside it.
+func (b *bundle) loadFrom(t *testing.T, folder, name string, edit func(text string) string) *harness.Task {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := strings.ReplaceAll(string(text), "arch: sm_90", "arch: "+b.arch)
-	if b.arch == device.Emulated {
-		s = strings.ReplaceAll(s, ", {rows: 1024, cols: 1024}, {rows: 256, cols: 4096}", ", {rows: 64, cols: 4096}")
-		s = strings.ReplaceAll(s, ", {n: 4194304}", "")
-		s = strings.ReplaceAll(s, "rows: [1, 600]", "rows: [1, 60]")
-		s = strings.ReplaceAll(s, "n: [1, 3000000]", "n: [1, 300000]")
-	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "cases"))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(s), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(edit(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tk, err := task.Load(filepath.Join(dir, name))

@@ -1,5 +1,7 @@
 // Executes CUDA device code on the host: one block after another, the threads of a block as fibers that switch at barriers
 // and warp operations. Slow and correct; it is included before the kernel's source and compiled with it by g++.
+// As on a card, shared memory and the threads' own memory hold what the last block left there, whatever kernel or module it was
+// of, and every second block runs its warps in the opposite order.
 // Not emulated: inline PTX, textures, tensor maps, grid-wide barriers, dynamic parallelism; code that needs them does not
 // compile or does not launch here.
 #pragma once
@@ -9,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <link.h>
 #include <sys/mman.h>
 #include <utility>
 
@@ -35,8 +38,15 @@ struct Fiber {
 
 struct Snapshot { unsigned long long value[32]; int predicate[32]; unsigned arrived; };
 
-constexpr size_t kStackBytes = 128 << 10;
+constexpr size_t kStackBytes = 128 << 10, kSharedBytes = 256 << 10;
 constexpr int kMaxThreads = 1024, kRing = 8;
+
+// Physical is what outlives a kernel on the one multiprocessor of the device. The driver owns it; src/driver.cpp has the same.
+struct Physical {
+    unsigned char shared[kSharedBytes];
+    char* stacks;  // kMaxThreads of kStackBytes each
+    unsigned long long blocks;
+};
 
 struct Machine {
     Fiber fibers[kMaxThreads];
@@ -50,11 +60,32 @@ struct Machine {
     dim3 gridDim, blockDim;
     void (*body)(void**);
     void** params;
+    bool backwards;
 };
 
 static Machine machine;
-static char* arena;
-alignas(1024) static unsigned char dynamicShared[256 << 10];
+extern "C" __attribute__((visibility("default"))) Physical* ridgepoint_physical;
+Physical* ridgepoint_physical;  // set by the driver when it loads the module
+constexpr size_t kGuardBytes = 1024;
+alignas(1024) static unsigned char dynamicShared[kSharedBytes + kGuardBytes];  // with what no block may touch behind it
+
+// __shared__ variables are thread_local: this puts them side by side, apart from all others, where findShared finds them.
+static thread_local volatile unsigned char sharedAnchor;
+struct Span { unsigned char* at; size_t bytes; };
+
+static int findShared(dl_phdr_info* info, size_t, void* out) {
+    const uintptr_t here = reinterpret_cast<uintptr_t>(&findShared);
+    bool mine = false;
+    size_t bytes = 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const auto& h = info->dlpi_phdr[i];
+        if (h.p_type == PT_TLS) bytes = h.p_memsz;
+        if (h.p_type == PT_LOAD && here - info->dlpi_addr - h.p_vaddr < h.p_memsz) mine = true;
+    }
+    if (!mine) return 0;
+    *static_cast<Span*>(out) = {static_cast<unsigned char*>(info->dlpi_tls_data), bytes};
+    return 1;
+}
 
 extern "C" void ridgepoint_switch(void** save, void* load);
 asm(R"(
@@ -98,7 +129,8 @@ static void prepare(Fiber* f) {
     void** top = reinterpret_cast<void**>(f->stack + kStackBytes - 64);
     *--top = nullptr;  // keeps the stack 16-byte aligned as after a call
     *--top = reinterpret_cast<void*>(&fiberMain);
-    for (int i = 0; i < 6; ++i) *--top = nullptr;
+    for (unsigned long long i = 0; i < 6; ++i)  // registers hold anything at the start
+        *--top = reinterpret_cast<void*>((ridgepoint_physical->blocks + i) * 0x9e3779b97f4a7c15ull | 1);
     f->sp = top;
 }
 
@@ -164,7 +196,9 @@ static int runBlock() {
     for (;;) {
         int done = 0;
         bool moved = false;
-        for (int i = 0; i < machine.threads; ++i) {
+        for (int n = 0; n < (machine.threads + 31) / 32 * 32; ++n) {
+            int i = machine.backwards ? ((machine.threads - 1) / 32 - n / 32) * 32 + n % 32 : n;
+            if (i >= machine.threads) continue;
             Fiber& f = machine.fibers[i];
             if (f.state == kWarp && (i & 31) == 0) moved |= releaseWarp(i / 32);
             if (f.state == kWarp && (i & 31) != 0 && f.waitMask != ~0u) moved |= releaseWarp(i / 32);
@@ -184,13 +218,12 @@ static int runBlock() {
 }
 
 static int run(dim3 grid, dim3 block, size_t shared, void** params, void (*body)(void**)) {
-    if (!arena) {
-        void* p = mmap(nullptr, kStackBytes * kMaxThreads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED) return 2;
-        arena = static_cast<char*>(p);
-    }
+    Physical* here = ridgepoint_physical;
+    Span fixed = {};
+    sharedAnchor = 0;
+    if (!here || dl_iterate_phdr(findShared, &fixed) != 1 || !fixed.at || fixed.bytes + shared > kSharedBytes) return 2;
     machine.freeCount = 0;
-    for (int i = 0; i < kMaxThreads; ++i) machine.freeStacks[machine.freeCount++] = arena + kStackBytes * i;
+    for (int i = 0; i < kMaxThreads; ++i) machine.freeStacks[machine.freeCount++] = here->stacks + kStackBytes * i;
     machine.gridDim = grid;
     machine.blockDim = block;
     machine.threads = static_cast<int>(block.x * block.y * block.z);
@@ -200,8 +233,16 @@ static int run(dim3 grid, dim3 block, size_t shared, void** params, void (*body)
         for (unsigned y = 0; y < grid.y; ++y)
             for (unsigned x = 0; x < grid.x; ++x) {
                 machine.block = {x, y, z};
-                memset(dynamicShared, 0xC5, shared < sizeof dynamicShared ? shared : sizeof dynamicShared);
-                if (int code = runBlock()) return code;
+                machine.backwards = here->blocks++ & 1;
+                memcpy(fixed.at, here->shared, fixed.bytes);
+                memcpy(dynamicShared, here->shared + fixed.bytes, shared);
+                memset(dynamicShared + shared, 0x5A, kGuardBytes);
+                int code = runBlock();
+                for (size_t i = 0; i < kGuardBytes; ++i)
+                    if (dynamicShared[shared + i] != 0x5A) code = 3;  // as an illegal address
+                memcpy(here->shared, fixed.at, fixed.bytes);
+                memcpy(here->shared + fixed.bytes, dynamicShared, shared);
+                if (code) return code;
             }
     return 0;
 }
@@ -264,7 +305,7 @@ static inline unsigned sizeOf(void (*)(A...), unsigned i) {
 #define __global__
 #define __constant__ static
 #define __managed__
-#define __shared__ static
+#define __shared__ static thread_local
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))

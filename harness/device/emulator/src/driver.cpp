@@ -6,6 +6,7 @@
 //   sticky=N              from the N-th such launch on, everything fails with 719
 //   wrong=N               from the N-th such launch on, the last pointer argument's first element is wrong
 //   slow=MICROSECONDS     each such launch takes that much longer
+//   skip=KERNEL           launches of that kernel do nothing, Ridgepoint's own ones too
 //   devices=N memory=BYTES process=PID throttle=BITS
 // Ridgepoint's own kernels are those whose names begin with "rp_".
 #include <csetjmp>
@@ -38,6 +39,11 @@ struct Kernel { std::string name; LaunchFunc launch; unsigned (*size)(unsigned);
 struct Module { void* handle; std::map<std::string, Kernel*> kernels; };
 struct Event { timespec at; bool set; };
 struct Graph { std::vector<std::function<int()>> work; };
+
+// Physical is the multiprocessor's memory, as ridgepoint_emulator.h has it.
+struct Physical { unsigned char shared[256 << 10]; char* stacks; unsigned long long blocks; };
+constexpr size_t kStacksBytes = size_t(1024) * (128 << 10);
+Physical physical;
 
 std::recursive_mutex lock;
 std::map<char*, size_t> allocations;
@@ -108,7 +114,8 @@ int guarded(Kernel* k, const unsigned* d, size_t shared, void** params) {
         code = sig == SIGSEGV || sig == SIGBUS ? kIllegalAddress : kLaunchFailed;
     } else {
         running = 1;
-        code = k->launch(d[0], d[1], d[2], d[3], d[4], d[5], shared, params) ? kLaunchFailed : kOK;
+        int ended = k->launch(d[0], d[1], d[2], d[3], d[4], d[5], shared, params);
+        code = ended == 0 ? kOK : ended == 3 ? kIllegalAddress : kLaunchFailed;
     }
     running = 0;
     for (int i = 0; i < 4; ++i) sigaction(kSignals[i], &before[i], nullptr);
@@ -129,6 +136,7 @@ void corrupt(Kernel* k, void** params) {
 }
 
 int execute(Kernel* k, const unsigned* d, size_t shared, void** params) {
+    if (k->name == knob("skip")) return kOK;
     bool own = k->name.rfind("rp_", 0) == 0;
     if (!own) {
         long n = ++launches;
@@ -302,6 +310,13 @@ API cuModuleLoadData(void** m, const void* image) {
     void* h = done == n ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
     unlink(path.c_str());
     if (!h) { fprintf(stderr, "emulator: %s\n", done == n ? dlerror() : "no room for the module"); return kInvalidImage; }
+    void** place = static_cast<void**>(dlsym(h, "ridgepoint_physical"));
+    if (!physical.stacks) {
+        void* p = mmap(nullptr, kStacksBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p != MAP_FAILED) physical.stacks = static_cast<char*>(p);
+    }
+    if (!place || !physical.stacks) { dlclose(h); return place ? kOutOfMemory : kInvalidImage; }
+    *place = &physical;
     *m = new Module{h, {}};
     return kOK;
 }
