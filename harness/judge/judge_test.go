@@ -58,6 +58,21 @@ func request(t *testing.T, tk *harness.Task, file string, plan harness.Plan) *ha
 	if err != nil {
 		t.Fatal(err)
 	}
+	return requestFor(t, tk, s, plan)
+}
+
+// requestOf asks for a kernel by its source.
+func requestOf(t *testing.T, tk *harness.Task, name, source string, plan harness.Plan) *harness.Request {
+	t.Helper()
+	s, err := task.ParseStructure(name, source, tk, harness.TargetCPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return requestFor(t, tk, s, plan)
+}
+
+func requestFor(t *testing.T, tk *harness.Task, s *harness.Structure, plan harness.Plan) *harness.Request {
+	t.Helper()
 	c, err := task.NewCandidate(tk, s, nil)
 	if err != nil {
 		t.Fatal(err)
