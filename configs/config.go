@@ -58,6 +58,7 @@ type Campaign struct {
 	Confirm        Confirm  `yaml:"confirm"`
 	Reward         *Reward  `yaml:"reward"`
 	LLM            LLM      `yaml:"llm"`
+	Limits         Limits   `yaml:"limits"`
 
 	File string `yaml:"-"` // where it was read; empty: shipped
 }
@@ -264,7 +265,7 @@ func (c *Campaign) Settings() (scheduler.Settings, error) {
 		Target: c.TargetSpeedup, Optimizer: c.Optimizer, Probes: c.Probes, InFlight: c.InFlight, Racing: c.Racing, RemeasureShare: c.RemeasureShare,
 		Confirm: scheduler.ConfirmSettings{Gain: c.Confirm.Gain, Power: c.Confirm.Power, Alpha: c.Confirm.Alpha, AARounds: c.Confirm.AARounds,
 			MinRounds: c.Confirm.MinRounds, MaxRounds: c.Confirm.MaxRounds, Share: c.Confirm.Share},
-		OverdueSeconds: time.Duration(c.Overdue).Seconds(), ReplayReserve: c.Budget.ReplayReserve,
+		OverdueSeconds: time.Duration(c.Overdue).Seconds(), ReplayReserve: c.Budget.ReplayReserve, Limits: c.Limits.noun(),
 	}
 	var err error
 	if s.Transfer, err = c.TransferSettings(); err != nil {

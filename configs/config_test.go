@@ -88,6 +88,13 @@ func TestCampaignFiles(t *testing.T) {
 		"transfer, list":   {"transfer: [auto, nothing.jsonl]\n", "nothing.jsonl"},
 		"transfer, mixed":  {"transfer: [off, a.jsonl]\n", "beside others"},
 		"transfer, map":    {"transfer: {a: b}\n", "want auto, off"},
+		"limits":           {"limits: {gpu: 2, compile: {permits: 4, rate: 10, burst: 20}}\n", ""},
+		"limits, class":    {"limits: {gpus: 2}\n", "gpus"},
+		"limits, key":      {"limits: {gpu: {permit: 2}}\n", "permit"},
+		"limits, word":     {"limits: {gpu: many}\n", "rate: 10"},
+		"limits, negative": {"limits: {gpu: -1}\n", "limits.gpu: permits"},
+		"limits, rate":     {"limits: {compile: {rate: -2}}\n", "limits.compile: rate"},
+		"limits, burst":    {"limits: {compile: {rate: 2, burst: 0.5}}\n", "limits.compile: burst"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,6 +122,33 @@ func TestCampaignFiles(t *testing.T) {
 	}
 	if c, err := configs.Load("softmax-cuda"); err != nil || time.Duration(c.Campaign.Budget.Wall) != 12*time.Hour {
 		t.Errorf("softmax-cuda: %+v, %v", c, err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "night.yaml")
+	if err := os.WriteFile(file, []byte("limits: {gpu: 2, compile: {rate: 0.5}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := configs.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cfg.Campaign.Settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]scheduler.Limit{"gpu": {Permits: 2, Burst: 1}, "compile": {Rate: 0.5, Burst: 1}}
+	if !reflect.DeepEqual(s.Limits, want) {
+		t.Errorf("limits %+v; want %+v", s.Limits, want)
+	}
+	c, err := configs.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := c.Campaign.Settings(); err != nil || s.Limits != nil {
+		t.Errorf("limits by default %+v %v; want none", s.Limits, err)
 	}
 }
 

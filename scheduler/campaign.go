@@ -3,6 +3,9 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +66,29 @@ type Settings struct {
 	Transfer TransferSettings `json:"transfer,omitzero"`
 	// LLM is who proposes structures while the campaign runs; nil: nobody.
 	LLM *LLMSettings `json:"llm,omitempty"`
+	// Limits bound the whole fleet while the campaign runs, by class (compile, gpu). A class that is not there is not touched.
+	Limits map[string]Limit `json:"limits,omitempty"`
+}
+
+// Limit bounds a class of work across the fleet. A zero field does not limit.
+type Limit struct {
+	Permits int     `json:"permits,omitempty"` // at work at once
+	Rate    float64 `json:"rate,omitempty"`    // begun a second, on average
+	Burst   float64 `json:"burst,omitempty"`   // begun at once after a pause; at least 1 where there is a Rate
+}
+
+// Validate reports what is out of range.
+func (l Limit) Validate() error {
+	switch {
+	case l.Permits < 0:
+		return fmt.Errorf("permits is %d: want 0 (no limit) or more", l.Permits)
+	case !(l.Rate >= 0) || math.IsInf(l.Rate, 0):
+		return fmt.Errorf("rate is %g: want 0 (no limit) or how many may begin a second", l.Rate)
+	case l.Rate > 0 && !(l.Burst >= 1 && l.Burst < 1e9):
+		return fmt.Errorf("burst is %g: want how many may begin at once after a pause, at least 1", l.Burst)
+	default:
+		return nil
+	}
 }
 
 // Budget limits a campaign. A zero field does not limit.
@@ -110,6 +136,11 @@ func (s *Settings) Validate() error {
 	for _, check := range checks {
 		if !check.ok {
 			return errors.New(check.text)
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(s.Limits)) {
+		if err := s.Limits[class].Validate(); err != nil {
+			return fmt.Errorf("limits.%s: %w", class, err)
 		}
 	}
 	if s.LLM != nil {

@@ -15,7 +15,7 @@ import (
 type batchCmd struct {
 	File     string `arg:"" help:"Batch file: campaigns with weights, their order, a total budget, a deadline." type:"existingfile"`
 	NoWorker bool   `help:"Do not work in this process: a fleet's workers do (needs --redis)."`
-	Limits   string `help:"Permits across the fleet, such as gpu=2,compile=4." placeholder:"CLASS=N,..."`
+	Limits   string `help:"Permits and rates across the fleet: gpu=2 is two measurements at once, compile=4@10/20 four compiles, ten begun a second, twenty after a pause." placeholder:"CLASS=N,..."`
 	Setup    bool   `help:"Install what is missing (a C compiler) with the system's package manager first."`
 	JSON     bool   `name:"json" help:"End with one JSON object a campaign on stdout."`
 	dataFlag

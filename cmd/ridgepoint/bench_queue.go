@@ -37,12 +37,12 @@ type benchQueueCmd struct {
 	Redis   string        `help:"own starts a redis-server of its own; embedded uses the one in the process; else an address on this machine." default:"own" placeholder:"ADDR"`
 	Soak    int           `help:"Instead: so many simulated hours with a fault every minute; prints memory, goroutines and descriptors hour by hour." placeholder:"HOURS"`
 	Minute  time.Duration `help:"What a simulated minute takes in a soak." default:"100ms"`
-	Limits  string        `help:"Permits, such as gpu=2,compile=4." placeholder:"CLASS=N,..."`
+	Limits  string        `help:"Permits and rates, such as gpu=2,compile=4@10/20." placeholder:"CLASS=N,..."`
 }
 
 // Run prints the rate and the messages, or the soak's table.
 func (c benchQueueCmd) Run(ctx context.Context, env environment) error {
-	permits, err := parseLimits(c.Limits)
+	bounds, err := limitsFor(nil, c.Limits)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c benchQueueCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	b := &queueBench{cmd: c, env: env, dir: dir, address: address, permits: permits, log: zerolog.Nop()}
+	b := &queueBench{cmd: c, env: env, dir: dir, address: address, bounds: bounds, log: zerolog.Nop()}
 	if c.Soak > 0 {
 		err = b.soak(ctx)
 	} else {
@@ -108,7 +108,7 @@ type queueBench struct {
 	env     environment
 	dir     string
 	address string
-	permits map[string]int
+	bounds  fleetLimits
 	log     zerolog.Logger
 
 	mu    sync.Mutex
@@ -134,8 +134,8 @@ func scriptedTime(c *harness.Candidate, size harness.Size) float64 {
 }
 
 // node opens a node on the bench's Redis.
-func (b *queueBench) node(ctx context.Context, host string, permits map[string]int) (*queue.Node, error) {
-	return queue.Open(ctx, queue.Config{Redis: b.address}, queue.Options{Host: host, Log: b.log, Limits: permits})
+func (b *queueBench) node(ctx context.Context, host string, bounds fleetLimits) (*queue.Node, error) {
+	return queue.Open(ctx, queue.Config{Redis: b.address}, queue.Options{Host: host, Log: b.log, Limits: bounds.permits, Rates: bounds.rates})
 }
 
 // workerConfig is one simulated host: up to eight devices, compile slots, a spool.
@@ -154,7 +154,7 @@ func (b *queueBench) workerConfig(host string, devices int, h harness.Harness) (
 // rate runs one campaign and prints how fast it went.
 func (b *queueBench) rate(ctx context.Context) error {
 	h := &harnesstest.Scripted{NoiseSD: 0.004, TimeFunc: scriptedTime, Latency: b.cmd.Latency}
-	n, err := b.node(ctx, "scheduler", b.permits)
+	n, err := b.node(ctx, "scheduler", b.bounds)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (b *queueBench) rate(ctx context.Context) error {
 		spools = append(spools, w.Spool)
 		wn := n
 		if b.address != queue.Embedded { // an embedded Redis is this node's alone, and a node has one worker
-			if wn, err = b.node(ctx, host, nil); err != nil {
+			if wn, err = b.node(ctx, host, fleetLimits{}); err != nil {
 				return err
 			}
 			nodes = append(nodes, wn)

@@ -89,7 +89,7 @@ func (s *soaker) start(ctx context.Context, host string) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.node(ctx, host, nil)
+	n, err := s.node(ctx, host, fleetLimits{})
 	if err != nil {
 		return nil, errors.Join(err, w.Spool.Close())
 	}
@@ -106,7 +106,7 @@ func (s *soaker) start(ctx context.Context, host string) (stop func() error, err
 // campaigns runs one short campaign after another until ctx ends: each is a night of its own.
 func (s *soaker) campaigns(ctx context.Context) error {
 	for i := 0; ctx.Err() == nil; i++ {
-		n, err := s.node(ctx, "scheduler", s.permits)
+		n, err := s.node(ctx, "scheduler", s.bounds)
 		if err != nil {
 			if ctx.Err() != nil || pauseFor(ctx, s.cmd.Minute) != nil {
 				return nil

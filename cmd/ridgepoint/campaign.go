@@ -193,7 +193,7 @@ func (s *session) withCarriage(ctx context.Context, log zerolog.Logger, work fun
 	if err != nil {
 		return err
 	}
-	permits, err := parseLimits(s.permits)
+	bounds, err := limitsFor([]*scheduler.Campaign{s.campaign}, s.permits)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (s *session) withCarriage(ctx context.Context, log zerolog.Logger, work fun
 	if err != nil {
 		return err
 	}
-	err = withNode(ctx, s.env, nodeConfig{Redis: cfg, Serve: s.serve, Limits: permits, Log: log}, func(ctx context.Context, n *queue.Node) error {
+	err = withNode(ctx, s.env, nodeConfig{Redis: cfg, Serve: s.serve, Limits: bounds, Log: log}, func(ctx context.Context, n *queue.Node) error {
 		c := newCarriage(n, s.store, log)
 		return c.carry(ctx, worker, func(ctx context.Context) error { return work(ctx, c) })
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -96,10 +97,17 @@ func (v *fleetView) print(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\n", q.Queue, q.Pending, q.Active, q.Retry, q.Archived)
 	}
 	if len(v.Limits) > 0 {
-		fmt.Fprintln(t, "\nLIMIT\tPERMITS\tHELD\tWAITING")
+		fmt.Fprintln(t, "\nLIMIT\tPERMITS\tHELD\tWAITING\tA SECOND\tBURST\tTOKENS")
 	}
 	for _, l := range v.Limits {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", l.Class, l.Permits, l.Holders, l.Waiting)
+		most, rate, burst, tokens := "-", "-", "-", "-"
+		if l.Permits > 0 {
+			most = strconv.Itoa(l.Permits)
+		}
+		if l.Rate > 0 {
+			rate, burst, tokens = fmt.Sprintf("%g", l.Rate), fmt.Sprintf("%g", l.Burst), fmt.Sprintf("%.1f", l.Tokens)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", l.Class, most, l.Holders, l.Waiting, rate, burst, tokens)
 	}
 	return t.Flush()
 }

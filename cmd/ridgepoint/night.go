@@ -257,11 +257,11 @@ func (l *labelled) Write(p []byte) (int, error) {
 
 // nightNode opens the way to workers for a night and runs it.
 func (n *night) nightNode(ctx context.Context, redis queue.Config, serve serveFlags, limits string, worker *queue.WorkerConfig) error {
-	permits, err := parseLimits(limits)
+	bounds, err := limitsFor(n.campaigns(), limits)
 	if err != nil {
 		return err
 	}
-	return withNode(ctx, n.env, nodeConfig{Redis: redis, Serve: serve, Limits: permits, Log: n.log}, func(ctx context.Context, node *queue.Node) error {
+	return withNode(ctx, n.env, nodeConfig{Redis: redis, Serve: serve, Limits: bounds, Log: n.log}, func(ctx context.Context, node *queue.Node) error {
 		c := newCarriage(node, n.store, n.log)
 		return c.carry(ctx, worker, func(ctx context.Context) error { return n.run(ctx, c) })
 	})

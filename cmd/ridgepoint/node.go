@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -73,14 +71,14 @@ func (f serveFlags) pages(env environment, n *queue.Node, log zerolog.Logger) (*
 type nodeConfig struct {
 	Redis  queue.Config
 	Serve  serveFlags
-	Limits map[string]int
+	Limits fleetLimits
 	Host   string
 	Log    zerolog.Logger
 }
 
 // withNode opens a node, keeps it alive with its pages while work runs, and closes it. Work's end ends the rest.
 func withNode(ctx context.Context, env environment, c nodeConfig, work func(context.Context, *queue.Node) error) error {
-	n, err := queue.Open(ctx, c.Redis, queue.Options{Log: c.Log, Host: c.Host, Version: buildVersion(), ShippedFunc: isShipped, Limits: c.Limits})
+	n, err := queue.Open(ctx, c.Redis, queue.Options{Log: c.Log, Host: c.Host, Version: buildVersion(), ShippedFunc: isShipped, Limits: c.Limits.permits, Rates: c.Limits.rates})
 	if err != nil {
 		return err
 	}
@@ -100,21 +98,4 @@ func withNode(ctx context.Context, env environment, c nodeConfig, work func(cont
 	stop()
 	end()
 	return errors.Join(err, g.Wait(), closePages(), n.Close())
-}
-
-// parseLimits reads "gpu=2,compile=4".
-func parseLimits(text string) (map[string]int, error) {
-	if text == "" {
-		return nil, nil
-	}
-	out := map[string]int{}
-	for part := range strings.SplitSeq(text, ",") {
-		class, number, ok := strings.Cut(part, "=")
-		n, err := strconv.Atoi(number)
-		if !ok || err != nil || n < 0 || class != queue.ClassGPU && class != queue.ClassCompile {
-			return nil, &exitError{exitUsage, fmt.Errorf("--limits %q: want gpu=N,compile=N with N from 0 (no limit)", text)}
-		}
-		out[class] = n
-	}
-	return out, nil
 }

@@ -12,7 +12,7 @@ type resumeCmd struct {
 	Campaign string `arg:"" optional:"" default:"last" help:"Campaign id, its beginning, or last."`
 	Setup    bool   `help:"Install what is missing (a C compiler) with the system's package manager first."`
 	JSON     bool   `name:"json" help:"End with one JSON object on stdout."`
-	Limits   string `help:"Permits across the fleet, such as gpu=2,compile=4." placeholder:"CLASS=N,..."`
+	Limits   string `help:"Permits and rates across the fleet: gpu=2 is two measurements at once, compile=4@10/20 four compiles, ten begun a second, twenty after a pause." placeholder:"CLASS=N,..."`
 	dataFlag
 	redisFlags
 	serveFlags

@@ -15,7 +15,7 @@ type schedulerCmd struct {
 	Campaigns []string `arg:"" optional:"" help:"Campaign files, or shipped ones by name, run side by side; unfinished ones of the same name go on. Without any, all unfinished campaigns of the store go on." placeholder:"CAMPAIGN"`
 	Weight    float64  `help:"Share of the fleet against other schedulers' campaigns." default:"1"`
 	Priority  int      `help:"Above 0: taken before others' work; below: after." default:"0"`
-	Limits    string   `help:"Permits across the fleet, such as gpu=2,compile=4." placeholder:"CLASS=N,..."`
+	Limits    string   `help:"Permits and rates across the fleet: gpu=2 is two measurements at once, compile=4@10/20 four compiles, ten begun a second, twenty after a pause." placeholder:"CLASS=N,..."`
 	JSON      bool     `name:"json" help:"End with one JSON object a campaign on stdout."`
 	dataFlag
 	redisFlags

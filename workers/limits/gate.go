@@ -12,28 +12,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// beginScript answers {state, fence}: done (the task has a done mark), free (the class has no limit), held, or wait.
-// KEYS: permits, holders, fence, waiters, alive, wake, done. ARGV: class, id, lease ms, waiter ms.
+// beginScript answers {state, fence, rate}: done (the task has a done mark), free (the class has no limit), held, or wait; rate
+// is the class's, or empty. KEYS: permits, holders, fence, waiters, alive, wake, done, rates. ARGV: class, id, lease ms, waiter ms.
 // A grant that was pushed to the wake list while nobody listened is taken first.
 var beginScript = redis.NewScript(`
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 if ARGV[5] == '1' and redis.call('EXISTS', KEYS[7]) == 1 then
   redis.call('ZREM', KEYS[4], ARGV[2]); redis.call('ZREM', KEYS[5], ARGV[2])
-  return {'done', '0'}
+  return {'done', '0', ''}
 end
+local rate = redis.call('HGET', KEYS[8], ARGV[1]) or ''
 local permits = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 local granted = redis.call('LPOP', KEYS[6])
 if granted then
   local at = redis.call('ZSCORE', KEYS[2], ARGV[2] .. '#' .. granted)
   if at and tonumber(at) > now then
     redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2] .. '#' .. granted)
-    return {'held', granted}
+    return {'held', granted, rate}
   end
 end
 if permits == 0 then
   redis.call('ZREM', KEYS[4], ARGV[2]); redis.call('ZREM', KEYS[5], ARGV[2])
-  return {'free', '0'}
+  return {'free', '0', rate}
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
 for _, dead in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', now)) do
@@ -48,9 +49,9 @@ if redis.call('ZRANK', KEYS[4], ARGV[2]) < free then
   redis.call('ZREM', KEYS[4], ARGV[2]); redis.call('ZREM', KEYS[5], ARGV[2])
   local fence = redis.call('INCR', KEYS[3])
   redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2] .. '#' .. string.format('%.0f', fence))
-  return {'held', string.format('%.0f', fence)}
+  return {'held', string.format('%.0f', fence), rate}
 end
-return {'wait', '0'}`)
+return {'wait', '0', rate}`)
 
 // finishScript gives a lease back, marks the task done, and hands free permits to whoever waits longest, through the wake
 // list. It answers 1 when the lease was still held (or there was none), 0 when it was lost; then nothing is marked.
@@ -138,11 +139,37 @@ func classKeys(class string) []string {
 
 func wakePrefix(class string) string { return prefix + class + ":wake:" }
 
-// Begin waits for a permit of class for a task and returns its lease, with a context that ends when the lease is lost. It
-// returns ErrDone when the task has a done mark; an empty taskID has none. Finish must be called on every lease.
+// Begin waits for a permit of class for a task, and then for a token where the class has a rate, and returns the lease, with a
+// context that ends when the lease is lost. It returns ErrDone when the task has a done mark; an empty taskID has none. Finish
+// must be called on every lease.
 func (g *Gate) Begin(ctx context.Context, class, taskID string) (context.Context, *Lease, error) {
+	work, lease, rate, err := g.permit(ctx, class, taskID)
+	if err != nil || rate == "" {
+		return work, lease, err
+	}
+	if err := g.token(work, class, rate); err != nil {
+		return nil, nil, errors.Join(err, lease.Finish(ctx, 0))
+	}
+	return work, lease, nil
+}
+
+// token takes one token of a class's bucket. The permit is held meanwhile: nobody else of the class could begin either.
+func (g *Gate) token(ctx context.Context, class, rate string) error {
+	r, err := parseRate(rate)
+	if err != nil {
+		return fmt.Errorf("class %s: %w", class, err)
+	}
+	b, err := NewBucket(g.client, class, r)
+	if err != nil {
+		return err
+	}
+	return b.Take(ctx, 1)
+}
+
+// permit waits for a permit; rate is the class's, or empty.
+func (g *Gate) permit(ctx context.Context, class, taskID string) (work context.Context, lease *Lease, rate string, err error) {
 	id := g.owner + "/" + strconv.FormatInt(g.serial.Add(1), 10)
-	keys := append(classKeys(class), wakePrefix(class)+id, donePrefix+taskID)
+	keys := append(classKeys(class), wakePrefix(class)+id, donePrefix+taskID, ratesKey)
 	checkDone := "1"
 	if taskID == "" {
 		checkDone = "0"
@@ -151,27 +178,30 @@ func (g *Gate) Begin(ctx context.Context, class, taskID string) (context.Context
 		sent := time.Now()
 		answer, err := beginScript.Run(ctx, g.client, keys, class, id, leaseTTL.Milliseconds(), waiterTTL.Milliseconds(), checkDone).StringSlice()
 		if err != nil {
-			return nil, nil, fmt.Errorf("permit %s: %w", class, err)
+			return nil, nil, "", fmt.Errorf("permit %s: %w", class, err)
 		}
+		rate = answer[2]
 		switch answer[0] {
 		case "done":
-			return nil, nil, fmt.Errorf("%s: %w", taskID, ErrDone)
+			return nil, nil, "", fmt.Errorf("%s: %w", taskID, ErrDone)
 		case "free":
-			return ctx, &Lease{gate: g, class: class, taskID: taskID}, nil
+			return ctx, &Lease{gate: g, class: class, taskID: taskID}, rate, nil
 		case "held":
-			return g.hold(ctx, class, taskID, id, answer[1], sent)
+			work, lease, err = g.hold(ctx, class, taskID, id, answer[1], sent)
+			return work, lease, rate, err
 		case "wait":
 		default:
-			return nil, nil, fmt.Errorf("permit %s: unknown answer %q", class, answer[0])
+			return nil, nil, "", fmt.Errorf("permit %s: unknown answer %q", class, answer[0])
 		}
 		sent = time.Now()
 		woken, err := g.client.BLPop(ctx, wakeTimeout, wakePrefix(class)+id).Result()
 		switch {
 		case errors.Is(err, redis.Nil): // nobody gave one back: ask again, which also says that we are still here
 		case err != nil:
-			return nil, nil, fmt.Errorf("wait for permit %s: %w", class, err)
+			return nil, nil, "", fmt.Errorf("wait for permit %s: %w", class, err)
 		default:
-			return g.hold(ctx, class, taskID, id, woken[1], sent)
+			work, lease, err = g.hold(ctx, class, taskID, id, woken[1], sent)
+			return work, lease, rate, err
 		}
 	}
 }

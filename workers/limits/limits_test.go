@@ -281,34 +281,3 @@ func awaitWaiting(t *testing.T, c redis.UniversalClient, want int) {
 	}
 	t.Fatalf("nobody waits as number %d", want)
 }
-
-func TestBucket(t *testing.T) {
-	t.Parallel()
-	carriers(t, func(t *testing.T, c redis.UniversalClient) {
-		b, err := limits.NewBucket(c, "model", 50, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		started := time.Now()
-		for range 30 {
-			if err := b.Take(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		took := time.Since(started)
-		if took < 395*time.Millisecond || took > 4*time.Second {
-			t.Errorf("30 tokens at 50 a second with a burst of 10 took %v; want 400 ms or somewhat more", took)
-		}
-		if err := b.Take(t.Context(), 11); err == nil {
-			t.Error("more than the burst was given at once")
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := b.Take(ctx, 10); err == nil {
-			t.Error("a cancelled wait took tokens")
-		}
-	})
-	if _, err := limits.NewBucket(nil, "x", 0, 1); err == nil {
-		t.Error("a rate of 0 was accepted")
-	}
-}

@@ -32,9 +32,12 @@ type Metrics struct {
 	DeviceHeld   *prometheus.CounterVec // device; seconds in which a worker held it
 	Quarantined  *prometheus.GaugeVec   // device
 	LeasesHeld   prometheus.Gauge
-	LeasesLost   *prometheus.CounterVec // class
-	LimitPermits *prometheus.GaugeVec   // class
-	LimitHolders *prometheus.GaugeVec   // class
+	LeasesLost   *prometheus.CounterVec   // class
+	LimitPermits *prometheus.GaugeVec     // class
+	LimitHolders *prometheus.GaugeVec     // class
+	LimitRate    *prometheus.GaugeVec     // class; 0: not limited
+	LimitTokens  *prometheus.GaugeVec     // class; below 0: so many wait
+	LimitWait    *prometheus.HistogramVec // class; for a permit and a token
 	Spool        prometheus.Gauge
 	Members      *prometheus.GaugeVec // state
 
@@ -96,6 +99,9 @@ func NewMetrics() *Metrics {
 		LeasesLost:    counters("leases_lost_total", "Leases that ran out before their work was done; its result was refused.", "class"),
 		LimitPermits:  gauges("limit_permits", "Permits of a class across the fleet.", "class"),
 		LimitHolders:  gauges("limit_holders", "Holders of a class across the fleet.", "class"),
+		LimitRate:     gauges("limit_rate", "Steps of a class that may begin a second across the fleet.", "class"),
+		LimitTokens:   gauges("limit_tokens", "Tokens in the bucket of a class; below 0: so many steps wait for theirs.", "class"),
+		LimitWait:     histograms("limit_wait_seconds", "Time that a step waited for its permit and token.", "class"),
 		Spool:         gauge("spool_entries", "Outcomes on this worker's disk that are not yet acknowledged."),
 		Members:       gauges("fleet_members", "Processes of the fleet, by state.", "state"),
 		BudgetUsed:    gauges("campaign_budget_used_ratio", "Share of a campaign's budget that is used.", "campaign", "budget"),

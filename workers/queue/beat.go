@@ -94,9 +94,13 @@ func (n *Node) noteEpoch(ctx context.Context, epoch string) {
 	}
 }
 
-// setLimits sets the permits in this epoch's data; the next beat tries again when it could not.
+// setLimits sets the permits and rates in this epoch's data; the next beat tries again when it could not.
 func (n *Node) setLimits(ctx context.Context, epoch string) {
-	if err := limits.Set(ctx, n.client, n.opt.Limits); err != nil {
+	err := limits.Set(ctx, n.client, n.opt.Limits)
+	if err == nil {
+		err = limits.SetRates(ctx, n.client, n.opt.Rates)
+	}
+	if err != nil {
 		n.log.Debug().Err(err).Msg("limits not set yet")
 		return
 	}

@@ -68,6 +68,8 @@ func (n *Node) gauges(ctx context.Context) error {
 	for _, u := range usages {
 		n.metrics.LimitPermits.WithLabelValues(u.Class).Set(float64(u.Permits))
 		n.metrics.LimitHolders.WithLabelValues(u.Class).Set(float64(u.Holders))
+		n.metrics.LimitRate.WithLabelValues(u.Class).Set(u.Rate)
+		n.metrics.LimitTokens.WithLabelValues(u.Class).Set(u.Tokens)
 	}
 	members, _, err := n.registry.List(ctx, 0)
 	if err != nil {

@@ -43,8 +43,10 @@ type Options struct {
 	// ShippedFunc says whether a source of this SHA-256 is embedded in the binary; nil: none is. Only such a one is Shipped here,
 	// whatever the payload says.
 	ShippedFunc func(digest string) bool
-	// Limits are permits that this process sets fleet-wide at its start, and again when Redis lost its data. Nil: none are set.
+	// Limits are permits, and Rates the token buckets', that this process sets fleet-wide at its start, and again when Redis lost
+	// its data, by class. Nil: none are set.
 	Limits map[string]int
+	Rates  map[string]limits.Rate
 }
 
 // Node is a process's place in the fleet: its connection, its beat, its permits, its blobs. Dispatchers, results and workers

@@ -28,6 +28,7 @@ type scripted struct {
 	compiled, measured       atomic.Int64
 	infra                    atomic.Pointer[error] // when set, Benchmark fails with it
 	onStart, onMeasure       func(x int64)
+	onCompile                func(x int64)
 
 	mu    sync.Mutex
 	times map[int64]int // measurements by X
@@ -37,6 +38,9 @@ func newScripted() *scripted { return &scripted{times: map[int64]int{}} }
 
 func (s *scripted) Compile(ctx context.Context, r *harness.Request) (*harness.Build, *harness.Report, error) {
 	s.compiled.Add(1)
+	if s.onCompile != nil {
+		s.onCompile(xOf(r))
+	}
 	if err := sleep(ctx, s.compileTime); err != nil {
 		return nil, nil, err
 	}

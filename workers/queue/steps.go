@@ -42,9 +42,15 @@ func (w *worker) open(payload []byte, at workers.Place) (workers.Header, *worker
 	return h, &e, false, nil
 }
 
-// permit waits for a permit and bounds the step's work. Done means that the step was finished before, somewhere.
+// permit waits for a permit and a token of its class, and bounds the step's work. Done means that the step was finished before,
+// somewhere.
 func (w *worker) permit(ctx context.Context, class string, at workers.Place) (work context.Context, lease *limits.Lease, cancel context.CancelFunc, done bool, err error) {
+	asked := time.Now()
 	work, lease, err = w.node.gate.Begin(ctx, class, at.TaskID)
+	w.node.metrics.LimitWait.WithLabelValues(class).Observe(time.Since(asked).Seconds())
+	if errors.Is(context.Cause(ctx), errStopping) && err != nil {
+		return nil, nil, nil, false, errStopping // it had not begun
+	}
 	if errors.Is(err, limits.ErrDone) {
 		w.node.again(at.TaskID, at.Kind)
 		return nil, nil, nil, true, nil

@@ -1,0 +1,75 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"ridgepoint/workers/limits"
+)
+
+// TestRatesHoldAcrossTheFleet runs jobs over two workers whose classes have rates: neither compiles nor measurements begin more
+// often, whoever does them, and what the fleet is told shows them.
+func TestRatesHoldAcrossTheFleet(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, cfg Config) {
+		rates := map[string]limits.Rate{ClassCompile: {PerSecond: 30, Burst: 4}, ClassGPU: {PerSecond: 15, Burst: 2}}
+		var mu sync.Mutex
+		begun := map[string][]time.Time{}
+		mark := func(class string) {
+			mu.Lock()
+			defer mu.Unlock()
+			begun[class] = append(begun[class], time.Now())
+		}
+		h := newScripted()
+		h.onStart = func(int64) { mark(ClassGPU) }
+		h.onCompile = func(int64) { mark(ClassCompile) }
+		n, book, d := fleetOf(t, cfg, Options{Rates: rates}, h, "gpu0", "gpu1")
+		if cfg.Redis != Embedded { // an embedded carrier is alone in its process
+			second := startNode(t, cfg, Options{Host: "host2"})
+			wcfg := workerConfig(t, h, 2, "gpu0", "gpu1")
+			background(t, func(ctx context.Context) error { return second.Worker(ctx, wcfg) })
+		}
+		const trials = 12
+		dispatch(t, d, trials)
+		book.await(t, 60*time.Second, func(final, _ int) bool { return final == trials })
+		mu.Lock()
+		defer mu.Unlock()
+		for class, at := range begun {
+			slices.SortFunc(at, time.Time.Compare)
+			r := rates[class]
+			for i := range at {
+				for j := i; j < len(at); j++ {
+					if most := r.Burst + r.PerSecond*at[j].Sub(at[i]).Seconds() + 1; float64(j-i+1) > most {
+						t.Errorf("%s: %d began within %v; want at most %.1f", class, j-i+1, at[j].Sub(at[i]), most)
+					}
+				}
+			}
+		}
+		if len(begun[ClassGPU]) != trials || len(begun[ClassCompile]) != trials {
+			t.Errorf("%d compiles and %d measurements; want %d of each", len(begun[ClassCompile]), len(begun[ClassGPU]), trials)
+		}
+		if err := n.gauges(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		families, err := n.metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				for _, label := range m.GetLabel() {
+					if label.GetValue() == ClassGPU && m.GetGauge() != nil {
+						shown[f.GetName()] = m.GetGauge().GetValue()
+					}
+				}
+			}
+		}
+		if shown["ridgepoint_limit_rate"] != 15 || shown["ridgepoint_limit_tokens"] > 2 {
+			t.Errorf("metrics show %v; want a rate of 15 and at most 2 tokens", shown)
+		}
+	})
+}
