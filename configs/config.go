@@ -212,18 +212,7 @@ func decode(name string, b []byte, v any) error {
 		return nil
 	}
 	if err := yaml.UnmarshalWithOptions(b, v, yaml.Strict()); err != nil {
-		reason := err.Error()
-		var ye yaml.Error
-		if errors.As(err, &ye) {
-			reason = ye.GetMessage()
-			if t := ye.GetToken(); t != nil && t.Position != nil {
-				name = fmt.Sprintf("%s:%d:%d", name, t.Position.Line, t.Position.Column)
-				if lines := strings.Split(string(b), "\n"); t.Position.Line <= len(lines) {
-					reason += fmt.Sprintf(" in %q", strings.TrimSpace(lines[t.Position.Line-1]))
-				}
-			}
-		}
-		return fmt.Errorf("%w: %s: %s; every key is documented in configs/default.yaml", ErrConfig, name, strings.ReplaceAll(strings.TrimSpace(reason), "\n", " "))
+		return complaint(name, b, err, v)
 	}
 	return nil
 }

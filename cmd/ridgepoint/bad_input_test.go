@@ -150,9 +150,9 @@ var badStructures = []badStructure{
 type badConfig struct{ name, text, place, want string }
 
 var badConfigs = []badConfig{
-	{"unknown key", "name: a\nbudgets: {wall: 1m}\n", ":2:1:", `unknown field "budgets"`},
+	{"unknown key", "name: a\nbudgets: {wall: 1m}\n", ":2:1:", "did you mean budget?"},
 	{"duration without unit", "budget: {wall: 90}\n", "", "want a number with its unit"},
-	{"number in words", "seed: none\n", ":1:7:", "cannot unmarshal"},
+	{"number in words", "seed: none\n", ":1:7:", "want a whole number that is not negative, got a text"},
 	{"broken syntax", "budget: {wall: 1m\n", ":1:9:", "could not find flow mapping end token"},
 	{"no such structures", "structures: [none/*.c]\n", "", "names no file"},
 	{"unknown target", "target: tpu\n", ":1:9:", `target "tpu" is not known`},

@@ -36,8 +36,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// nearest returns the known word closest to word, or "" when none is close.
-func nearest(word string, known []string) string {
+// Nearest returns the known word closest to word, or "" when none is close.
+func Nearest(word string, known []string) string {
 	best, bestDistance := "", max(2, len(word)/3)+1
 	lower := strings.ToLower(word)
 	for _, k := range known {
@@ -54,7 +54,7 @@ func nearest(word string, known []string) string {
 
 // choose is the remedy for a word that is not one of known.
 func choose(word string, known []string) string {
-	if k := nearest(word, known); k != "" {
+	if k := Nearest(word, known); k != "" {
 		return fmt.Sprintf("did you mean %q? known: %s", k, strings.Join(known, ", "))
 	}
 	return "known: " + strings.Join(known, ", ")

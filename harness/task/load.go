@@ -70,7 +70,7 @@ func (l Loader) notFound(arg string) error {
 	remedy := "give the path of a task file"
 	if len(names) > 0 {
 		remedy = "give the path of a task file, or one of the shipped tasks: " + strings.Join(names, ", ")
-		if k := nearest(arg, names); k != "" {
+		if k := Nearest(arg, names); k != "" {
 			remedy = fmt.Sprintf("did you mean %q? %s", k, remedy)
 		}
 	}
