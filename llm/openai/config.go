@@ -81,6 +81,9 @@ var ours = map[string]bool{"messages": true, "model": true, "stream": true, "str
 // secretHeader matches names of headers that carry keys; their values may not stand in a config file.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password|credential`)
 
+// secretField matches names of body fields that carry keys; max_tokens and its like do not.
+var secretField = regexp.MustCompile(`(?i)api_?-?key|^key$|secret|password|authorization|credential`)
+
 // Validate says what is wrong with the endpoint and what to write instead.
 func (c Config) Validate() error {
 	where := "llm.models." + c.Name
@@ -107,6 +110,9 @@ func (c Config) Validate() error {
 	for _, name := range sortedKeys(c.Extra) {
 		if ours[name] {
 			return fmt.Errorf("%s.extra.%s: this field is set by Ridgepoint itself", where, name)
+		}
+		if secretField.MatchString(name) {
+			return fmt.Errorf("%s.extra.%s: a field of that name carries a key, and what stands in a file is stored: use key_env, key_file or header_env", where, name)
 		}
 	}
 	return nil

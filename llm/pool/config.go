@@ -5,6 +5,7 @@ package pool
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"time"
 
 	"ridgepoint/llm"
@@ -69,6 +70,12 @@ func (c Config) Validate() error {
 	return c.Budget.Validate()
 }
 
+// variableRE matches names of environment variables; pastedRE what people paste where the name of a file belongs.
+var (
+	variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	pastedRE   = regexp.MustCompile(`^(?:sk|pk|ghp|hf|gsk|xox[a-z])[-_][^./]+$|^[A-Za-z0-9_-]{32,}$`)
+)
+
 func (m Model) validate() error {
 	where := "llm.models." + m.Name
 	if m.For != "" && m.For != llm.Author && m.For != llm.Analyst {
@@ -81,6 +88,21 @@ func (m Model) validate() error {
 	}
 	if err := m.Price.Validate(); err != nil {
 		return fmt.Errorf("%s.%w", where, err)
+	}
+	variables := append([]string{}, m.Env...)
+	for _, name := range m.HeaderEnv {
+		variables = append(variables, name)
+	}
+	if m.KeyEnv != "" {
+		variables = append(variables, m.KeyEnv)
+	}
+	for _, name := range variables {
+		if !variableRE.MatchString(name) { // it may be the key itself: it is not repeated
+			return fmt.Errorf("%s: key_env, header_env and env hold names of environment variables, letters, digits and _ only; what stands there is none", where)
+		}
+	}
+	if pastedRE.MatchString(m.KeyFile) {
+		return fmt.Errorf("%s.key_file: want the path of a file that holds the key; what stands there looks like a key itself", where)
 	}
 	if len(m.Command) > 0 {
 		if m.BaseURL != "" || m.Model != "" {

@@ -244,3 +244,29 @@ func TestProgramAsModel(t *testing.T) {
 		t.Errorf("reply %+v, err %v, arrived %v", reply, err, b.arrived)
 	}
 }
+
+func TestPastedKeysAreRefusedAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	const key = "sk-planted-00112233445566778899"
+	for name, m := range map[string]pool.Model{
+		"as a variable":          {KeyEnv: key},
+		"as a header's variable": {HeaderEnv: map[string]string{"api-key": key}},
+		"as a file":              {KeyFile: key},
+		"as a body field":        {Extra: map[string]any{"api_key": key}},
+		"as a header":            {Headers: map[string]string{"Authorization": "Bearer " + key}},
+		"in the address":         {BaseURL: "http://user:" + key + "@localhost/v1"},
+	} {
+		m.Name, m.Model = "m", "m"
+		if m.BaseURL == "" {
+			m.BaseURL = "http://localhost/v1"
+		}
+		err := pool.Config{Models: []pool.Model{m}}.Validate()
+		if err == nil || strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "llm.models.m") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	good := pool.Model{Name: "m", Model: "m", BaseURL: "http://localhost/v1", KeyEnv: "MY_KEY", Extra: map[string]any{"max_completion_tokens": 5}}
+	if err := (pool.Config{Models: []pool.Model{good}}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
