@@ -166,7 +166,8 @@ func (s *State) closed(st *Structure) bool {
 // estimate of a structure that is never tried never changes.
 const exploreEvery = 12
 
-// compete gives the slot to the structure with the largest expected improvement over the best so far per second.
+// compete gives the slot to the structure that a person pinned, else to the one with the largest expected improvement over the best so
+// far per second.
 func (s *State) compete(in Inputs) (Decision, bool) {
 	total := 0
 	var least, best *Structure
@@ -176,6 +177,9 @@ func (s *State) compete(in Inputs) (Decision, bool) {
 		total += st.Asked
 		if s.closed(st) || st.Exhausted {
 			continue
+		}
+		if st.Pinned {
+			return Decision{Kind: KindTune, Structure: st.Number, Why: map[string]float64{"pinned": 1}}, true
 		}
 		if least == nil || st.Asked < least.Asked {
 			least = st
