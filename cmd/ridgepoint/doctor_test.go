@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) {
 		return
 	}
+	if os.Getenv(asProcess) != "" {
+		processMain() // this process is to be a ridgepoint of its own
+	}
 	os.Exit(m.Run())
 }
 
