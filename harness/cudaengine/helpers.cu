@@ -287,18 +287,21 @@ extern "C" __global__ void rp_exchange(u8* p, u64 n, u32 size, u64 pairs, u64 se
 // float type of 4 or 8 bytes. One block fills a multiprocessor; words is its shared memory in words of 8 bytes.
 __device__ __forceinline__ u64 rp_garbage(u64 h) { return (rp_mix(h) & 0x800fffff807fffffull) | 0x3ff000003f800000ull; }
 
-extern "C" __global__ void __launch_bounds__(256, 1) rp_scribble(u64 seed, u32 words, u64* sink) {
+extern "C" __global__ void __launch_bounds__(256, 1) rp_scribble(u64 seed, u32 words, u32 rounds, u64* sink) {
     extern __shared__ u64 rp_shared[];
-    volatile u64* shared = rp_shared;
-    for (u32 i = threadIdx.x; i < words; i += blockDim.x) shared[i] = rp_garbage(seed ^ (u64)blockIdx.x << 32 ^ i);
+    for (u32 i = threadIdx.x; i < words; i += blockDim.x) rp_shared[i] = rp_garbage(seed ^ (u64)blockIdx.x << 32 ^ i);
     __syncthreads();
     volatile u64 local[16];
     for (u32 i = 0; i < 16; ++i) local[i] = rp_garbage(seed ^ i);
-    u64 held[96];
+    u64 held[96], all = local[seed & 15];
 #pragma unroll
-    for (u32 i = 0; i < 96; ++i) held[i] = shared[(threadIdx.x + 256 * i) % words];
-    __syncthreads();  // all of held is in registers here: shared memory may change at a barrier
-    u64 all = local[seed & 15];
+    for (u32 i = 0; i < 96; ++i) held[i] = rp_shared[(threadIdx.x + 256 * i) % words];
+#pragma unroll 1
+    for (u32 r = 0; r < rounds; ++r) {  // as many as the host says: until the last one all of held is alive
+#pragma unroll
+        for (u32 i = 0; i < 95; ++i) held[i] ^= held[i + 1] << 1;
+        held[95] ^= held[0];
+    }
 #pragma unroll
     for (u32 i = 0; i < 96; ++i) all = all * 3 ^ held[i];
     if (all == seed) *sink = all;  // never, as far as a compiler knows always

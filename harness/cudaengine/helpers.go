@@ -38,7 +38,7 @@ func (h *helpers) launch(s *device.Session, st device.Stream, name string, block
 func (h *helpers) scribble(s *device.Session, st device.Stream, seed uint64, sink device.Ptr) error {
 	shared := s.Info().Limits.SharedOptIn
 	plan := device.Plan{Grid: [3]int{max(s.Info().Limits.SMs, 1), 1, 1}, Block: [3]int{helperThreads, 1, 1}, SharedBytes: shared}
-	return s.Launch(st, h.fn["rp_scribble"], &plan, new(device.Args).Uint64(seed).Uint32(uint32(shared/8)).Ptr(sink))
+	return s.Launch(st, h.fn["rp_scribble"], &plan, new(device.Args).Uint64(seed).Uint32(uint32(shared/8)).Uint32(2).Ptr(sink))
 }
 
 // The sizes of helpers.cu's structs.
