@@ -207,7 +207,7 @@ func examineDriver(area, what, remedy string, open func(string) (*device.Driver,
 	missing := finding{Area: area, What: what, Remedy: remedy}
 	driver, err := open("")
 	if errors.Is(err, device.ErrNoDriver) {
-		missing.Detail = "no driver on this machine"
+		missing.Detail = "no driver on this machine that finds a device"
 		return []finding{missing}
 	}
 	if err != nil {

@@ -176,7 +176,7 @@ func newJudge(env environment, compiler string, reduced bool, targets ...judge.T
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	targets = append([]judge.Target{gpuTarget(env, reduced)}, targets...) // a card that is named takes its place
+	targets = append([]judge.Target{gpuTarget(env, reduced), hipTarget(env, reduced, 0)}, targets...) // a card that is named takes its place
 	j, err := judge.New(judge.Config{PoolBytes: pool, CacheDir: cacheFolder(env), RunDir: runFolder(env), Compiler: compiler, ReducedSandbox: reduced, Version: buildVersion(), Targets: targets,
 		Log: zerolog.New(env.stderr).Level(zerolog.WarnLevel)})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"ridgepoint/harness/gpu"
 	"ridgepoint/harness/toolchain/cuda"
+	"ridgepoint/harness/toolchain/hip"
 )
 
 // gpuTarget judges candidates of the cuda target on this machine's first card, or on the emulated device. It looks for
@@ -21,6 +22,14 @@ func cardTarget(env environment, reduced bool, card int) *gpu.Target {
 	return gpu.New(c)
 }
 
+// hipTarget judges candidates of the hip target on this machine's first AMD device, or on the emulated one. It looks for
+// neither until a candidate asks.
+func hipTarget(env environment, reduced bool, card int) *gpu.Target {
+	c := gpuConfig(env, reduced)
+	c.HIP, c.Driver, c.Device = true, env.getenv("RIDGEPOINT_HIP_DRIVER"), card
+	return gpu.New(c)
+}
+
 func gpuConfig(env environment, reduced bool) gpu.Config {
 	pool, err := inputMemory(env)
 	if err != nil {
@@ -29,6 +38,7 @@ func gpuConfig(env environment, reduced bool) gpu.Config {
 	return gpu.Config{
 		PoolBytes: pool, Driver: env.getenv("RIDGEPOINT_CUDA_DRIVER"), RunDir: runFolder(env), CacheDir: cacheFolder(env), ReducedSandbox: reduced, Version: buildVersion(),
 		Compiler: cuda.Config{Use: env.getenv("RIDGEPOINT_CUDA_COMPILER"), Search: []string{env.getenv("CUDA_HOME"), env.getenv("VIRTUAL_ENV")}, Children: compileChildren()},
+		HIPTools: hip.Config{Use: env.getenv("RIDGEPOINT_HIP_COMPILER"), Search: []string{env.getenv("ROCM_PATH")}, Children: compileChildren()},
 		Log:      zerolog.New(env.stderr).Level(zerolog.WarnLevel),
 	}
 }
@@ -36,6 +46,15 @@ func gpuConfig(env environment, reduced bool) gpu.Config {
 // findCUDA says why there is no CUDA compiler on this machine, or nil.
 func findCUDA(ctx context.Context, env environment) error {
 	c, err := cuda.Find(ctx, gpuConfig(env, false).Compiler)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// findHIP says why there is no HIP compiler on this machine, or nil.
+func findHIP(ctx context.Context, env environment) error {
+	c, err := hip.Find(ctx, gpuConfig(env, false).HIPTools)
 	if err == nil {
 		c.Close()
 	}

@@ -27,8 +27,8 @@ import (
 // workerCmd serves a fleet's queues on this machine until it is stopped.
 type workerCmd struct {
 	Kind    string   `help:"What to do: ${enum}." enum:"compile,gpu,all" default:"all"`
-	Targets []string `help:"Targets to compile for: cpu, cuda (default: those whose compiler is here)." placeholder:"TARGET"`
-	Devices []string `help:"Devices to measure on: cpu, emulated, all, or numbers of cards (default: the cards; cpu where there is none)." placeholder:"DEVICE"`
+	Targets []string `help:"Targets to compile for: cpu, cuda, hip (default: those whose compiler is here)." placeholder:"TARGET"`
+	Devices []string `help:"Devices to measure on: cpu, emulated, all, numbers of NVIDIA cards, or hip0, hip1 and so on for AMD's (default: the cards; cpu where there is none)." placeholder:"DEVICE"`
 	Slots   int      `help:"Candidates compiled at once (default: half the cores, all of them below four)."`
 	Host    string   `help:"Name of this host in the fleet (default: its hostname)." placeholder:"NAME"`
 
@@ -185,8 +185,11 @@ func (m *machine) compileTargets(ctx context.Context, named []string) ([]harness
 	if findCUDA(ctx, m.env) == nil {
 		out = append(out, harness.TargetCUDA)
 	}
+	if findHIP(ctx, m.env) == nil {
+		out = append(out, harness.TargetHIP)
+	}
 	if len(out) == 0 {
-		return nil, &exitError{exitInfra, fmt.Errorf("no compiler is here, neither C nor CUDA: run `%s`, or see `ridgepoint doctor`", remedy(needCC))}
+		return nil, &exitError{exitInfra, fmt.Errorf("no compiler is here, neither C nor CUDA nor HIP: run `%s`, or see `ridgepoint doctor`", remedy(needCC))}
 	}
 	return out, nil
 }
@@ -197,7 +200,11 @@ func (m *machine) devices(named []string) ([]gpu.Device, error) {
 	if err != nil && !errors.Is(err, device.ErrNoDriver) {
 		m.log.Warn().Err(err).Msg("cards cannot be listed")
 	}
-	if len(named) == 0 && len(cards) == 0 {
+	amd, err := hipTarget(m.env, m.reduced, 0).Devices()
+	if err != nil && !errors.Is(err, device.ErrNoDriver) {
+		m.log.Warn().Err(err).Msg("AMD's cards cannot be listed")
+	}
+	if len(named) == 0 && len(cards)+len(amd) == 0 {
 		named = []string{"cpu"}
 	}
 	if len(named) == 0 || slices.Contains(named, "all") {
@@ -205,10 +212,13 @@ func (m *machine) devices(named []string) ([]gpu.Device, error) {
 		for i := range cards {
 			named = append(named, strconv.Itoa(i))
 		}
+		for i := range amd {
+			named = append(named, hipPrefix+strconv.Itoa(i))
+		}
 	}
 	var out []gpu.Device
 	for _, name := range named {
-		d, err := m.device(name, cards)
+		d, err := m.device(name, cards, amd)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +227,20 @@ func (m *machine) devices(named []string) ([]gpu.Device, error) {
 	return out, nil
 }
 
-func (m *machine) device(name string, cards []device.Info) (gpu.Device, error) {
+// hipPrefix stands before the numbers of AMD's cards.
+const hipPrefix = "hip"
+
+// amd opens one of AMD's cards.
+func (m *machine) amd(name string, i int, info device.Info) (gpu.Device, error) {
+	target := hipTarget(m.env, m.reduced, i)
+	j, err := m.open(target)
+	if err != nil {
+		return gpu.Device{}, err
+	}
+	return gpu.Device{ID: name, Name: info.Name, Arch: info.Arch, Target: harness.TargetHIP, Harness: j, Builds: builds{j}, ProbeFunc: target.Probe}, nil
+}
+
+func (m *machine) device(name string, cards, amd []device.Info) (gpu.Device, error) {
 	switch name {
 	case "cpu":
 		return m.cpu()
@@ -228,9 +251,14 @@ func (m *machine) device(name string, cards []device.Info) (gpu.Device, error) {
 		}
 		return gpu.Device{ID: device.Emulated, Name: "emulated card", Arch: device.Emulated, Target: harness.TargetCUDA, Harness: j, Builds: builds{j}}, nil
 	}
+	if number, ok := strings.CutPrefix(name, hipPrefix); ok {
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(amd) {
+			return m.amd(name, i, amd[i])
+		}
+	}
 	i, err := strconv.Atoi(name)
 	if err != nil || i < 0 || i >= len(cards) {
-		return gpu.Device{}, &exitError{exitUsage, fmt.Errorf("device %q is not here: want cpu, emulated, all or a card's number below %d", name, len(cards))}
+		return gpu.Device{}, &exitError{exitUsage, fmt.Errorf("device %q is not here: want cpu, emulated, all, a card's number below %d or %s with a number below %d", name, len(cards), hipPrefix, len(amd))}
 	}
 	target := cardTarget(m.env, m.reduced, i)
 	j, err := m.open(target)

@@ -48,7 +48,7 @@ type Info struct {
 	Name       string `json:"name"`
 	UUID       string `json:"uuid"` // "GPU-xxxxxxxx-...", as nvidia-smi prints it
 	PCI        string `json:"pci"`
-	Arch       string `json:"arch"` // sm_90; "" for HIP devices
+	Arch       string `json:"arch"` // sm_90, gfx90a
 	Limits     Limits `json:"limits"`
 	MemoryByte int64  `json:"memory_bytes"`
 	L2Bytes    int64  `json:"l2_bytes"`

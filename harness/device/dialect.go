@@ -13,6 +13,7 @@ const (
 	fnDeviceMemory
 	fnDeviceAttribute
 	fnDevicePCI
+	fnDeviceProperties
 	fnContextRetain
 	fnContextRelease
 	fnContextSet
@@ -100,7 +101,7 @@ var rocm = dialect{
 	functions: [numEntries]string{
 		fnInit: "hipInit", fnDriverVersion: "hipDriverGetVersion", fnDeviceCount: "hipGetDeviceCount", fnDeviceGet: "hipDeviceGet",
 		fnDeviceName: "hipDeviceGetName", fnDeviceUUID: "hipDeviceGetUuid", fnDeviceMemory: "hipDeviceTotalMem",
-		fnDeviceAttribute: "hipDeviceGetAttribute", fnDevicePCI: "hipDeviceGetPCIBusId", fnContextRetain: "hipDevicePrimaryCtxRetain",
+		fnDeviceAttribute: "hipDeviceGetAttribute", fnDevicePCI: "hipDeviceGetPCIBusId", fnDeviceProperties: "hipGetDeviceProperties", fnContextRetain: "hipDevicePrimaryCtxRetain",
 		fnContextRelease: "hipDevicePrimaryCtxRelease", fnContextSet: "hipCtxSetCurrent", fnContextSync: "hipDeviceSynchronize",
 		fnMemInfo: "hipMemGetInfo", fnAlloc: "hipMalloc", fnFree: "hipFree", fnHostAlloc: "hipHostMalloc", fnHostFree: "hipHostFree",
 		fnToDevice: "hipMemcpyHtoDAsync", fnToHost: "hipMemcpyDtoHAsync", fnCopy: "hipMemcpyDtoDAsync", fnMemset8: "hipMemsetD8Async",
@@ -115,5 +116,5 @@ var rocm = dialect{
 		fnErrorName: "hipGetErrorName",
 	},
 	attributes: hipAttributes,
-	arch:       func(int, int) string { return "" }, // the device's name carries it: see Driver.Devices
+	arch:       func(int, int) string { return "" }, // the properties carry it: see Driver.gfx
 }

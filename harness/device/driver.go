@@ -1,7 +1,9 @@
 package device
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unsafe"
 
@@ -55,6 +57,9 @@ func open(d *dialect, path string) (*Driver, error) {
 		drv.fn[i] = addr
 	}
 	if err := drv.call(fnInit, 0); err != nil {
+		if e := AsError(err); e != nil && (e.Code == codeNoDevice || e.Code == codeInvalidDevice) {
+			err = errors.Join(ErrNoDriver, err) // the library is there and no card: HIP 5.2 says 101
+		}
 		return nil, fmt.Errorf("initialise the %s driver: %w", d.name, err)
 	}
 	var v int32
@@ -68,7 +73,7 @@ func open(d *dialect, path string) (*Driver, error) {
 // required tells the functions without which nothing works from those that only newer drivers have.
 func required(e entry) bool {
 	switch e {
-	case fnLaunchEx, fnTensorMap, fnGraphInstantiate, fnGraphLaunch, fnGraphExecDestroy, fnGraphDestroy, fnCaptureBegin, fnCaptureEnd, fnDeviceUUID, fnModuleGlobal:
+	case fnLaunchEx, fnTensorMap, fnGraphInstantiate, fnGraphLaunch, fnGraphExecDestroy, fnGraphDestroy, fnCaptureBegin, fnCaptureEnd, fnDeviceUUID, fnDeviceProperties, fnModuleGlobal:
 		return false
 	default:
 		return true
@@ -195,10 +200,29 @@ func (d *Driver) fillAttributes(info *Info, dev int32) error {
 	info.L2Bytes = int64(v[attrL2Bytes])
 	info.ClockMHz, info.MemoryMHz, info.BusBits = v[attrClockKHz]/1000, v[attrMemoryClockKHz]/1000, v[attrBusBits]
 	info.Arch = d.dialect.arch(v[attrMajor], v[attrMinor])
+	if info.Arch == "" {
+		info.Arch = d.gfx(info.Index)
+	}
 	if strings.HasPrefix(info.Name, "Ridgepoint emulated") {
 		info.Arch = Emulated
 	}
 	return nil
+}
+
+// gfxPattern is how AMD names an arch.
+var gfxPattern = regexp.MustCompile(`gfx[1-9][0-9a-f]{2,3}`)
+
+// gfx reads a HIP device's arch out of hipDeviceProp_t.gcnArchName. The structure grows from version to version, which moves
+// the name about, so it is looked for in all of it; "" where it is not found.
+func (d *Driver) gfx(index int) string {
+	if d.fn[fnDeviceProperties] == 0 {
+		return ""
+	}
+	properties := make([]byte, 16<<10) // HIP 6's has 1.5 KB
+	if err := d.call(fnDeviceProperties, uintptr(unsafe.Pointer(&properties[0])), uintptr(index)); err != nil {
+		return ""
+	}
+	return string(gfxPattern.Find(properties))
 }
 
 func cString(b []byte) string {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrNoDriver is returned when the driver's library cannot be opened: there is no card, or its driver is not installed.
+// ErrNoDriver is returned when the driver's library cannot be opened, or finds no device: there is no card, or its driver is
+// not installed.
 var ErrNoDriver = errors.New("no accelerator driver")
 
 // Error is a driver call that returned something other than success.
@@ -27,6 +28,8 @@ func (e *Error) Error() string {
 const (
 	codeInvalidValue        = 1
 	codeOutOfMemory         = 2
+	codeNoDevice            = 100
+	codeInvalidDevice       = 101
 	codeNotReady            = 600
 	codeLaunchOutOfResource = 701
 	codeCooperativeTooLarge = 720

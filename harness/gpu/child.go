@@ -100,7 +100,7 @@ func (c *child) serve(ctx context.Context) error {
 
 func (c *child) find(o *openOrder) (answer, error) {
 	c.open = o
-	drv, err := device.OpenCUDA(o.Library)
+	drv, err := openDriver(o.HIP, o.Library)
 	if err != nil {
 		return answer{}, err
 	}
@@ -116,7 +116,7 @@ func (c *child) find(o *openOrder) (answer, error) {
 }
 
 func (c *child) start(ctx context.Context, helpers []byte) (answer, error) {
-	c.version = "CUDA " + c.driver.VersionString()
+	c.version = strings.ToUpper(c.driver.Dialect()) + " " + c.driver.VersionString()
 	if c.open.Monitor != "none" {
 		m, err := device.OpenMonitor(c.open.Monitor, c.info.UUID)
 		if err == nil {

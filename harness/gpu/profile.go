@@ -16,6 +16,7 @@ import (
 	"ridgepoint/harness/task"
 	"ridgepoint/harness/toolchain/cubin"
 	"ridgepoint/harness/toolchain/cuda"
+	"ridgepoint/harness/toolchain/hip"
 	"ridgepoint/harness/verify"
 )
 
@@ -43,7 +44,7 @@ func launchMain(file string) error {
 		return fmt.Errorf("read the launch order: %w", err)
 	}
 	ctx := context.Background()
-	drv, err := device.OpenCUDA(o.Open.Library)
+	drv, err := openDriver(o.Open.HIP, o.Open.Library)
 	if err != nil {
 		return err
 	}
@@ -118,6 +119,9 @@ func (t *Target) counters(ctx context.Context, s *station, o ProfileOrder) ([]pr
 	if o.Candidate.Options.Arch == device.Emulated {
 		return nil, fmt.Errorf("%w: the device is emulated", profile.ErrNoProfiler)
 	}
+	if t.config.HIP {
+		return nil, fmt.Errorf("%w: it knows NVIDIA's devices alone", profile.ErrNoProfiler)
+	}
 	ncu, err := profile.Find()
 	if err != nil {
 		return nil, err
@@ -150,7 +154,11 @@ func (t *Target) counters(ctx context.Context, s *station, o ProfileOrder) ([]pr
 
 // fallback makes a digest for each launch of the plan; the whole time is laid to the first launch where there is only one.
 func (t *Target) fallback(ctx context.Context, s *station, o ProfileOrder, why string) ([]profile.Digest, error) {
-	limits, err := cubin.LimitsOf(o.Candidate.Options.Arch)
+	limitsOf := cubin.LimitsOf
+	if t.config.HIP && o.Candidate.Options.Arch != device.Emulated {
+		limitsOf = hip.LimitsOf
+	}
+	limits, err := limitsOf(o.Candidate.Options.Arch)
 	if err != nil {
 		return nil, err
 	}

@@ -20,19 +20,22 @@ import (
 	"ridgepoint/harness/sandbox"
 	"ridgepoint/harness/toolchain"
 	"ridgepoint/harness/toolchain/cuda"
+	"ridgepoint/harness/toolchain/hip"
 	"ridgepoint/harness/verify"
 )
 
 // Config says which device a Target takes and how it compiles.
 type Config struct {
-	Driver    string // the CUDA driver's library; "": the system's
+	HIP       bool   // judge candidates of the hip target, on AMD's devices, instead of cuda's
+	Driver    string // the driver's library; "": the system's
 	Monitor   string // NVML's library; "": the system's; "none": clocks stay unknown
 	Device    int
-	RunDir    string // the devices' locks; every worker of a host shares it
-	CacheDir  string // builds as judge.Config has it: a confined child reads modules there; the emulator and helpers are kept there too
-	Compiler  cuda.Config
-	NoStandby bool  // keep no warm child beside the active one
-	PoolBytes int64 // of input sets and expected values in the child's memory; 0: a sixteenth of the machine's, 8 GiB at most
+	RunDir    string      // the devices' locks; every worker of a host shares it
+	CacheDir  string      // builds as judge.Config has it: a confined child reads modules there; the emulator and helpers are kept there too
+	Compiler  cuda.Config // also of the emulated device
+	HIPTools  hip.Config  // with HIP
+	NoStandby bool        // keep no warm child beside the active one
+	PoolBytes int64       // of input sets and expected values in the child's memory; 0: a sixteenth of the machine's, 8 GiB at most
 	// ReducedSandbox is the person's `sandbox: reduced`: emulated candidates run without the full sandbox.
 	ReducedSandbox bool
 	Version        string // of this program, for reports
@@ -40,13 +43,13 @@ type Config struct {
 	Log            zerolog.Logger
 }
 
-// Target judges candidates of the cuda target. It implements judge.Target and is safe for concurrent use; evaluations on one
-// device take turns.
+// Target judges candidates of the cuda target, or of the hip target. It implements judge.Target and is safe for concurrent
+// use; evaluations on one device take turns.
 type Target struct {
 	config Config
 
 	mu       sync.Mutex // guards the finding of compilers
-	compiler *cuda.Compiler
+	compiler compiler   // nil: not looked for yet
 	emulates *cuda.Compiler
 
 	turn     sync.Mutex // one evaluation at a time
@@ -56,10 +59,21 @@ type Target struct {
 
 var _ judge.Target = (*Target)(nil)
 
+// compiler is what a Target needs of one.
+type compiler interface {
+	Key(c *harness.Candidate) string
+	Compile(ctx context.Context, c *harness.Candidate) (*harness.Build, []byte, *toolchain.Refusal, error)
+	Trusted(ctx context.Context, arch, source string, kernels []string) ([]byte, error)
+	Close()
+}
+
 // New makes a Target. It starts nothing: compilers and devices are looked for when they are needed.
 func New(c Config) *Target {
 	if c.Compiler.Dir == "" {
 		c.Compiler.Dir = c.CacheDir
+	}
+	if c.HIPTools.Dir == "" {
+		c.HIPTools.Dir = c.CacheDir
 	}
 	if c.PoolBytes == 0 {
 		c.PoolBytes = poolBytes()
@@ -67,27 +81,61 @@ func New(c Config) *Target {
 	return &Target{config: c}
 }
 
-// Target is cuda.
-func (t *Target) Target() harness.Target { return harness.TargetCUDA }
+// Target is cuda, or hip.
+func (t *Target) Target() harness.Target {
+	if t.config.HIP {
+		return harness.TargetHIP
+	}
+	return harness.TargetCUDA
+}
 
 // find returns the compiler for an arch, looked for when it is first needed.
-func (t *Target) find(ctx context.Context, arch string) (*cuda.Compiler, error) {
+func (t *Target) find(ctx context.Context, arch string) (compiler, error) {
+	if arch == device.Emulated {
+		return t.findEmulated()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.config.ReducedSandbox && sandbox.Probe().Level() != sandbox.LevelFull {
-		t.config.Compiler.Level = sandbox.LevelReduced
+	if t.compiler != nil {
+		return t.compiler, nil
 	}
-	var err error
-	if arch == device.Emulated {
-		if t.emulates == nil {
-			t.emulates, err = cuda.FindEmulated(t.config.Compiler)
+	t.reduce()
+	if t.config.HIP {
+		c, err := hip.Find(ctx, t.config.HIPTools)
+		if err != nil {
+			return nil, err
 		}
-		return t.emulates, err
+		t.compiler = c
+		return c, nil
 	}
-	if t.compiler == nil {
-		t.compiler, err = cuda.Find(ctx, t.config.Compiler)
+	c, err := cuda.Find(ctx, t.config.Compiler)
+	if err != nil {
+		return nil, err
 	}
-	return t.compiler, err
+	t.compiler = c
+	return c, nil
+}
+
+// findEmulated returns the compiler of the emulated device, whose modules serve both targets.
+func (t *Target) findEmulated() (*cuda.Compiler, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.emulates == nil {
+		t.reduce()
+		c, err := cuda.FindEmulated(t.config.Compiler)
+		if err != nil {
+			return nil, err
+		}
+		t.emulates = c
+	}
+	return t.emulates, nil
+}
+
+// reduce lowers the compilers' sandbox where the person allows it and the machine has no better.
+func (t *Target) reduce() {
+	if t.config.ReducedSandbox && sandbox.Probe().Level() != sandbox.LevelFull {
+		t.config.Compiler.Level, t.config.HIPTools.Level = sandbox.LevelReduced, sandbox.LevelReduced
+	}
 }
 
 // Key returns the cache key of a candidate's build.
@@ -121,7 +169,7 @@ func (t *Target) helpers(ctx context.Context, arch string) ([]byte, error) {
 func (t *Target) station(ctx context.Context, arch string) (*station, error) {
 	if arch == device.Emulated {
 		if t.emulated == nil {
-			compiler, err := t.find(ctx, arch)
+			compiler, err := t.findEmulated()
 			if err != nil {
 				return nil, err
 			}
@@ -147,7 +195,10 @@ func (t *Target) station(ctx context.Context, arch string) (*station, error) {
 }
 
 func (t *Target) order(library, monitor string) openOrder {
-	return openOrder{Library: library, Monitor: monitor, Device: t.config.Device, LockDir: t.config.RunDir, PoolBytes: t.config.PoolBytes, Version: t.config.Version}
+	if t.config.HIP {
+		monitor = "none" // NVML knows nothing of AMD's devices
+	}
+	return openOrder{Library: library, HIP: t.config.HIP, Monitor: monitor, Device: t.config.Device, LockDir: t.config.RunDir, PoolBytes: t.config.PoolBytes, Version: t.config.Version}
 }
 
 // plain starts a child that talks to a card: no code of a candidate runs on the host.
@@ -252,7 +303,11 @@ func (t *Target) preflight(b judge.Bout) (*harness.Report, error) {
 	if t.card != nil && t.card.active != nil {
 		limits = &t.card.active.info.Limits
 	}
-	reason, err := cuda.Preflight(b.Request.Task, b.Request.Candidate, image, limits)
+	check := cuda.Preflight
+	if t.config.HIP && b.Request.Candidate.Options.Arch != device.Emulated {
+		check = hip.Preflight
+	}
+	reason, err := check(b.Request.Task, b.Request.Candidate, image, limits)
 	if err != nil || reason == "" {
 		return nil, err
 	}
@@ -291,7 +346,7 @@ func runsOn(arch, device string) bool {
 
 // Devices lists the cards that the driver sees, without taking one. The error wraps device.ErrNoDriver when there is none.
 func (t *Target) Devices() ([]device.Info, error) {
-	drv, err := device.OpenCUDA(t.config.Driver)
+	drv, err := openDriver(t.config.HIP, t.config.Driver)
 	if err != nil {
 		return nil, err
 	}
@@ -336,12 +391,21 @@ func (t *Target) Close() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, c := range []*cuda.Compiler{t.compiler, t.emulates} {
-		if c != nil {
-			c.Close()
-		}
+	if t.compiler != nil {
+		t.compiler.Close()
+	}
+	if t.emulates != nil {
+		t.emulates.Close()
 	}
 	return nil
+}
+
+// openDriver opens one vendor's driver.
+func openDriver(hip bool, library string) (*device.Driver, error) {
+	if hip {
+		return device.OpenHIP(library)
+	}
+	return device.OpenCUDA(library)
 }
 
 // poolBytes is a sixteenth of this machine's memory, 8 GiB at most: a confirmation has three sets at each of eight sizes, 3 GiB of

@@ -19,6 +19,7 @@ type order struct {
 
 type openOrder struct {
 	Library   string `json:"library"` // the driver's; "": the system's
+	HIP       bool   `json:"hip,omitempty"`
 	Monitor   string `json:"monitor"` // NVML's; "": the system's, "none": none
 	Device    int    `json:"device"`
 	LockDir   string `json:"lock_dir"`

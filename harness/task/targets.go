@@ -112,13 +112,13 @@ func (d *taskDecoder) targetField(spec *harness.TargetSpec, what, name string, v
 
 var archRE = map[harness.Target]*regexp.Regexp{
 	harness.TargetCUDA: regexp.MustCompile(`^(sm_[1-9][0-9]{1,2}[af]?|emulated)$`),
-	harness.TargetHIP:  regexp.MustCompile(`^gfx[0-9a-f]{3,4}$`),
+	harness.TargetHIP:  regexp.MustCompile(`^(gfx[0-9a-f]{3,4}|emulated)$`),
 	harness.TargetCPU:  regexp.MustCompile(`^[a-z0-9][a-z0-9.+_-]{1,39}$`),
 }
 
 var archHint = map[harness.Target]string{
 	harness.TargetCUDA: "write it as sm_86, sm_90 or sm_90a; emulated runs on this machine's processor",
-	harness.TargetHIP:  "write it as gfx90a or gfx942",
+	harness.TargetHIP:  "write it as gfx90a or gfx942; emulated runs on this machine's processor",
 	harness.TargetCPU:  "write native, or what -march takes, such as x86-64-v3",
 }
 

@@ -215,7 +215,7 @@ const sourceName = "kernel.cu"
 // or a Refusal; an error means that compiling itself is broken here.
 func (c *Compiler) Compile(ctx context.Context, candidate *harness.Candidate) (*harness.Build, []byte, *toolchain.Refusal, error) {
 	source, options := candidate.Structure.Source, candidate.Options
-	if r := unsafeIncludes(source); r != nil {
+	if r := UnsafeIncludes(source); r != nil {
 		return nil, nil, r, nil
 	}
 	if options.Arch == device.Emulated {
@@ -294,9 +294,9 @@ func refusal(out *compiled, source string) *toolchain.Refusal {
 // includePattern finds the file that an include names in quotes or angle brackets.
 var includePattern = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"]`)
 
-// unsafeIncludes refuses absolute and climbing includes before any compiler runs, with the line; what hides behind a macro is
+// UnsafeIncludes refuses absolute and climbing includes before any compiler runs, with the line; what hides behind a macro is
 // held by the sandbox, which shows the compiler nothing else.
-func unsafeIncludes(source string) *toolchain.Refusal {
+func UnsafeIncludes(source string) *toolchain.Refusal {
 	for _, m := range includePattern.FindAllStringSubmatchIndex(source, -1) {
 		name := source[m[2]:m[3]]
 		if strings.HasPrefix(name, "/") || slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "..") {
@@ -339,44 +339,36 @@ func (c *Compiler) Trusted(ctx context.Context, arch, source string, kernels []s
 		version = emulator.Hash()
 	}
 	sum := sha256.Sum256([]byte(version + "\x00" + arch + "\x00" + source + "\x00" + strings.Join(kernels, ",")))
-	file := filepath.Join(c.config.Dir, "helpers-"+hex.EncodeToString(sum[:8]))
-	if image, err := os.ReadFile(file); err == nil {
-		return image, nil
-	}
-	var image []byte
-	if arch == device.Emulated {
-		e, err := c.Emulator(ctx)
-		if err != nil {
-			return nil, err
+	return toolchain.Kept(c.config.Dir, "helpers-"+hex.EncodeToString(sum[:8]), func() ([]byte, error) {
+		if arch == device.Emulated {
+			return c.trustedEmulated(ctx, source, kernels)
 		}
-		var text string
-		if image, text, err = e.Compile(ctx, source, nil, kernels); err != nil {
-			return nil, fmt.Errorf("compile helpers: %w\n%.2000s", err, text)
+		_, made, refused, err := c.Compile(ctx, TrustedCandidate(harness.TargetCUDA, arch, source, kernels))
+		if err == nil && refused != nil {
+			err = fmt.Errorf("compile helpers: %s", refused.Reason)
 		}
-	} else {
-		s := &harness.Structure{Name: "helpers", Target: harness.TargetCUDA, Source: source, Digest: hex.EncodeToString(sum[:])}
-		for _, k := range kernels {
-			s.Launches = append(s.Launches, harness.Launch{Kernel: k})
-		}
-		_, made, refused, err := c.Compile(ctx, &harness.Candidate{Structure: s, Target: harness.TargetCUDA, Options: harness.BuildOptions{Arch: arch}})
-		if err != nil {
-			return nil, err
-		}
-		if refused != nil {
-			return nil, fmt.Errorf("compile helpers: %s", refused.Reason)
-		}
-		image = made
-	}
-	if err := os.MkdirAll(c.config.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	tmp, err := os.CreateTemp(c.config.Dir, "helpers-")
+		return made, err
+	})
+}
+
+func (c *Compiler) trustedEmulated(ctx context.Context, source string, kernels []string) ([]byte, error) {
+	e, err := c.Emulator(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, err = tmp.Write(image)
-	if err = errors.Join(err, tmp.Close(), os.Rename(tmp.Name(), file)); err != nil {
-		return nil, fmt.Errorf("keep the helpers: %w", err)
+	image, text, err := e.Compile(ctx, source, nil, kernels)
+	if err != nil {
+		return nil, fmt.Errorf("compile helpers: %w\n%.2000s", err, text)
 	}
 	return image, nil
+}
+
+// TrustedCandidate dresses a source of this program's own as a candidate without parameters.
+func TrustedCandidate(target harness.Target, arch, source string, kernels []string) *harness.Candidate {
+	sum := sha256.Sum256([]byte(source))
+	s := &harness.Structure{Name: "helpers", Target: target, Source: source, Digest: hex.EncodeToString(sum[:])}
+	for _, k := range kernels {
+		s.Launches = append(s.Launches, harness.Launch{Kernel: k})
+	}
+	return &harness.Candidate{Structure: s, Target: target, Options: harness.BuildOptions{Arch: arch}}
 }

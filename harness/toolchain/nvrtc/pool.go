@@ -65,13 +65,13 @@ func NewPool(install Installation, config Config) (*Pool, error) {
 	return p, nil
 }
 
-// Version returns NVRTC's own version, major and minor.
+// Version returns the compiler's own version, major and minor.
 func (p *Pool) Version() [2]int { return p.version }
 
 // Installation returns what the pool compiles with.
 func (p *Pool) Installation() Installation { return p.install }
 
-// Compile compiles source, called name in messages, with NVRTC's options. It waits for a free child. A refused source is a
+// Compile compiles source, called name in messages, with the compiler's own options. It waits for a free child. A refused source is a
 // Result without an Image; ErrLimit is wrapped when the source hung or crashed its compiler, which is then replaced.
 func (p *Pool) Compile(ctx context.Context, source, name string, options []string) (*Result, error) {
 	var c *child
@@ -105,7 +105,7 @@ func (p *Pool) Compile(ctx context.Context, source, name string, options []strin
 	return &Result{Image: r.Image, Log: r.Log, Version: r.Version, Took: time.Since(start)}, nil
 }
 
-// recycleAfter bounds what a leak in NVRTC can amount to.
+// recycleAfter bounds what a leak in the compiler can amount to.
 const recycleAfter = 2000
 
 // Close ends the children. It waits for compiles that run.
@@ -127,6 +127,7 @@ type child struct {
 	replies chan reply // closed when the child is gone
 	version [2]int
 	served  int
+	folder  string // its own, removed with it; "": none
 }
 
 func (p *Pool) start() (*child, error) {
@@ -138,10 +139,15 @@ func (p *Pool) start() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // empty; the child only stands in it
+	keep, started := flavorOf(p.install.Path) == &amd, false // hiprtc looks at the folder that it stands in, and writes beside it
+	defer func() {
+		if !keep || !started {
+			_ = os.RemoveAll(work) // empty; the child only stands in it
+		}
+	}()
 	readOnly := append([]string{filepath.Dir(p.install.Path)}, p.install.Include...)
 	policy := sandbox.Policy{
-		Name: "nvrtc", WorkDir: work, ReadOnly: append(readOnly, p.config.ReadOnly...),
+		Name: "nvrtc", WorkDir: work, Writable: keep, ReadOnly: append(readOnly, p.config.ReadOnly...),
 		Limits: sandbox.Limits{MemoryBytes: p.config.MemoryBytes, FileBytes: 64 << 20, OpenFiles: 256},
 	}
 	cmd, err := sandbox.Command(policy, level, []string{"LC_ALL=C", "TMPDIR=/tmp"}, "self", childArgument, p.install.Path)
@@ -161,6 +167,9 @@ func (p *Pool) start() (*child, error) {
 		return nil, fmt.Errorf("start a compiler child: %w", err)
 	}
 	c := &child{cmd: cmd, in: in, enc: json.NewEncoder(in), replies: make(chan reply)}
+	if started = true; keep {
+		c.folder = work
+	}
 	go c.read(out)
 	select {
 	case r, ok := <-c.replies:
@@ -214,4 +223,7 @@ func (c *child) kill() {
 	for range c.replies {                                 // until read has ended
 	}
 	_ = c.cmd.Wait() // its status says nothing more
+	if c.folder != "" {
+		_ = os.RemoveAll(c.folder) // made for it alone
+	}
 }

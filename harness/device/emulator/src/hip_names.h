@@ -13,6 +13,10 @@ API hipDeviceGetAttribute(int* v, int code, int d) {
     return it == cuda.end() ? int(kInvalidValue) : cuDeviceGetAttribute(v, it->second, d);
 }
 API hipDeviceGetPCIBusId(char* s, int n, int d) { return cuDeviceGetPCIBusId(s, n, d); }
+API hipGetDeviceProperties(char* properties, int) {  // hipDeviceProp_t of HIP 5.2 has gcnArchName at 512 or so
+    snprintf(properties + 512, 256, "gfx90a:sramecc+:xnack-");
+    return 0;
+}
 API hipDevicePrimaryCtxRetain(void** c, int d) { return cuDevicePrimaryCtxRetain(c, d); }
 API hipDevicePrimaryCtxRelease(int d) { return cuDevicePrimaryCtxRelease_v2(d); }
 API hipCtxSetCurrent(void* c) { return cuCtxSetCurrent(c); }
