@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,6 +37,7 @@ type benchQueueCmd struct {
 	Latency time.Duration `help:"What a scripted measurement takes." default:"10ms"`
 	Redis   string        `help:"own starts a redis-server of its own; embedded uses the one in the process; else an address on this machine." default:"own" placeholder:"ADDR"`
 	Soak    int           `help:"Instead: so many simulated hours with a fault every minute; prints memory, goroutines and descriptors hour by hour." placeholder:"HOURS"`
+	Shares  string        `help:"Instead: schedulers of these weights, with priorities where they differ (1,3,2@1), share the devices; prints what each got done. --trials outcomes are counted." placeholder:"WEIGHT[@PRIORITY],..."`
 	Minute  time.Duration `help:"What a simulated minute takes in a soak." default:"100ms"`
 	Limits  string        `help:"Permits and rates, such as gpu=2,compile=4@10/20." placeholder:"CLASS=N,..."`
 }
@@ -55,9 +57,12 @@ func (c benchQueueCmd) Run(ctx context.Context, env environment) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	b := &queueBench{cmd: c, env: env, dir: dir, address: address, bounds: bounds, log: zerolog.Nop()}
-	if c.Soak > 0 {
+	switch {
+	case c.Soak > 0:
 		err = b.soak(ctx)
-	} else {
+	case c.Shares != "":
+		err = b.shares(ctx)
+	default:
 		err = b.rate(ctx)
 	}
 	return errors.Join(err, stop(), os.RemoveAll(dir))
@@ -111,13 +116,15 @@ type queueBench struct {
 	bounds  fleetLimits
 	log     zerolog.Logger
 
+	outcomes atomic.Int64
+
 	mu    sync.Mutex
-	waits []float64 // seconds from plan to outcome
+	waits []float64 // seconds from plan to outcome; a soak keeps none
 }
 
 // campaign is scripted: as many configurations as trials, searched at random.
 func (b *queueBench) campaign(id string, trials int) (*scheduler.Campaign, []*harness.Structure) {
-	side := int64(math.Ceil(math.Sqrt(float64(trials)))) + 1
+	side := min(int64(math.Ceil(math.Sqrt(float64(trials))))+1, 1000) // a million configurations are enough for any bench
 	task := harnesstest.Task(8)
 	structures := []*harness.Structure{harnesstest.Structure("scripted", harnesstest.Ints("A", 0, side), harnesstest.Ints("B", 0, side))}
 	return &scheduler.Campaign{Version: scheduler.CampaignVersion, ID: id, Name: "bench queue", Task: task, Target: harness.TargetCPU, Baseline: harnesstest.Baseline(),
@@ -184,7 +191,7 @@ func (b *queueBench) rate(ctx context.Context) error {
 		g.Go(func() error { return wn.Worker(gctx, w) })
 	}
 	started := time.Now()
-	err = b.drive(gctx, n, "bench", b.cmd.Trials, g)
+	err = b.drive(gctx, n, driven{id: "bench", trials: b.cmd.Trials}, g)
 	took := time.Since(started)
 	end()
 	err = errors.Join(err, g.Wait())
@@ -203,16 +210,25 @@ func (b *queueBench) rate(ctx context.Context) error {
 	return b.print(took, asynqs, own)
 }
 
+// driven is a campaign of the bench.
+type driven struct {
+	id          string
+	trials      int
+	weight      float64 // 0: 1
+	priority    int
+	outcomeFunc func() // called at every outcome, by the loop; nil: nothing
+}
+
 // drive runs a campaign's loop over a node to its end.
-func (b *queueBench) drive(ctx context.Context, n *queue.Node, id string, trials int, g *errgroup.Group) (err error) {
-	store, err := memory.Open(ctx, filepath.Join(b.dir, "store-"+id))
+func (b *queueBench) drive(ctx context.Context, n *queue.Node, c driven, g *errgroup.Group) (err error) {
+	store, err := memory.Open(ctx, filepath.Join(b.dir, "store-"+c.id))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	campaign, structures := b.campaign(id, trials)
+	campaign, structures := b.campaign(c.id, c.trials)
 	planned := map[int64]time.Time{}
-	d := n.Dispatcher(queue.Campaign{ID: campaign.ID, Target: campaign.Target, Arch: "x86-64"})
+	d := n.Dispatcher(queue.Campaign{ID: campaign.ID, Target: campaign.Target, Arch: "x86-64", Weight: c.weight, Priority: c.priority})
 	defer d.Close()
 	l, err := loop.New(loop.Config{Campaign: campaign, Structures: structures, Store: store, Dispatcher: d, Log: b.log,
 		OptimizerFunc: func(s *optimizer.Space, seed uint64) (optimizer.Optimizer, error) {
@@ -223,9 +239,15 @@ func (b *queueBench) drive(ctx context.Context, n *queue.Node, id string, trials
 			case scheduler.EventPlanned:
 				planned[e.Trial] = time.Now()
 			case scheduler.EventOutcome:
-				b.mu.Lock()
-				b.waits = append(b.waits, time.Since(planned[e.Trial]).Seconds())
-				b.mu.Unlock()
+				b.outcomes.Add(1)
+				if c.outcomeFunc != nil {
+					c.outcomeFunc()
+				}
+				if b.cmd.Soak == 0 {
+					b.mu.Lock()
+					b.waits = append(b.waits, time.Since(planned[e.Trial]).Seconds())
+					b.mu.Unlock()
+				}
 				delete(planned, e.Trial)
 			default: // not timed
 			}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type soaker struct {
 	crash   atomic.Int64 // crashes still to come
 	hosts   []*soakHost
 	faults  map[string]int
+	lines   []soakLine
 }
 
 // soak runs campaigns for so many simulated hours with a fault every minute.
@@ -80,6 +82,9 @@ func (b *queueBench) soak(ctx context.Context) error {
 		err = errors.Join(err, h.stop())
 	}
 	fmt.Fprintf(b.env.stdout, "faults: %v\n", s.faults)
+	if err == nil {
+		err = s.verdict()
+	}
 	return errors.Join(err, client.Close())
 }
 
@@ -116,7 +121,7 @@ func (s *soaker) campaigns(ctx context.Context) error {
 		life, end := context.WithCancel(ctx)
 		var g errgroup.Group
 		g.Go(func() error { return n.Run(life) })
-		err = s.drive(ctx, n, fmt.Sprintf("night%d", i), 2000, &g)
+		err = s.drive(ctx, n, driven{id: fmt.Sprintf("night%d", i), trials: 2000}, &g)
 		end()
 		err = errors.Join(err, g.Wait(), n.Close(), os.RemoveAll(fmt.Sprintf("%s/store-night%d", s.dir, i)))
 		if err != nil && ctx.Err() == nil {
@@ -128,7 +133,7 @@ func (s *soaker) campaigns(ctx context.Context) error {
 
 // hours lets the minutes pass, each with its fault, and prints a line an hour.
 func (s *soaker) hours(ctx context.Context) error {
-	fmt.Fprintf(s.env.stdout, "hour  outcomes  heap MiB  goroutines  descriptors  redis MiB\n")
+	fmt.Fprintf(s.env.stdout, "hour  outcomes  heap MiB  resident MiB  goroutines  descriptors  redis MiB\n")
 	rng := rand.New(rand.NewPCG(1, 2))
 	tick := time.NewTicker(s.cmd.Minute)
 	defer tick.Stop()
@@ -176,17 +181,81 @@ func (s *soaker) fault(ctx context.Context, kind string, rng *rand.Rand) error {
 	return nil
 }
 
+// soakLine is how the process stands at the end of an hour.
+type soakLine struct {
+	outcomes                                 int64
+	heap, resident, goroutines, files, redis float64 // memory in MiB
+}
+
+// line measures and prints an hour's line.
 func (s *soaker) line(ctx context.Context, hour int) {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	descriptors := -1
+	l := soakLine{outcomes: s.outcomes.Load(), heap: float64(m.HeapAlloc) / (1 << 20), resident: residentMiB(), goroutines: float64(runtime.NumGoroutine()),
+		redis: float64(redisMemory(ctx, s.client)) / (1 << 20)}
 	if entries, err := os.ReadDir("/proc/self/fd"); err == nil {
-		descriptors = len(entries)
+		l.files = float64(len(entries))
 	}
-	s.queueBench.mu.Lock()
-	outcomes := len(s.waits)
-	s.queueBench.mu.Unlock()
-	fmt.Fprintf(s.env.stdout, "%4d  %8d  %8.1f  %10d  %11d  %9.1f\n", hour, outcomes, float64(m.HeapAlloc)/(1<<20), runtime.NumGoroutine(), descriptors,
-		float64(redisMemory(ctx, s.client))/(1<<20))
+	s.lines = append(s.lines, l)
+	fmt.Fprintf(s.env.stdout, "%4d  %8d  %8.1f  %12.1f  %10.0f  %11.0f  %9.1f\n", hour, l.outcomes, l.heap, l.resident, l.goroutines, l.files, l.redis)
+}
+
+// residentMiB is the memory that the process has, as the system counts it; 0 where it does not say.
+func residentMiB() float64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages float64
+	if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * float64(os.Getpagesize()) / (1 << 20)
+}
+
+// A figure is flat when the median of a soak's last third is not over that of its second one by more than a tenth and slack.
+const (
+	soakGrowth = 0.10
+	soakLeast  = 6 // hours from which it is judged
+)
+
+// verdict compares the soak's last third with the one before.
+func (s *soaker) verdict() error {
+	if len(s.lines) < soakLeast {
+		return nil
+	}
+	third := len(s.lines) / 3
+	before, last := s.lines[third:2*third], s.lines[len(s.lines)-third:]
+	var grown error
+	for _, f := range []struct {
+		name  string
+		slack float64
+		of    func(soakLine) float64
+	}{
+		{"heap MiB", 2, func(l soakLine) float64 { return l.heap }},
+		{"resident MiB", 8, func(l soakLine) float64 { return l.resident }},
+		{"goroutines", 10, func(l soakLine) float64 { return l.goroutines }},
+		{"descriptors", 10, func(l soakLine) float64 { return l.files }},
+		{"redis MiB", 0.5, func(l soakLine) float64 { return l.redis }},
+	} {
+		a, b := medianOf(before, f.of), medianOf(last, f.of)
+		fmt.Fprintf(s.env.stdout, "%s: median %.1f in the second third, %.1f in the last\n", f.name, a, b)
+		if b > a*(1+soakGrowth)+f.slack {
+			grown = errors.Join(grown, fmt.Errorf("%s grew from %.1f to %.1f: something is kept for good", f.name, a, b))
+		}
+	}
+	if grown != nil {
+		return &exitError{exitVerdict, grown}
+	}
+	return nil
+}
+
+func medianOf(lines []soakLine, of func(soakLine) float64) float64 {
+	values := make([]float64, len(lines))
+	for i, l := range lines {
+		values[i] = of(l)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
 }

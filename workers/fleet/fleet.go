@@ -4,8 +4,10 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -118,23 +120,61 @@ func Others(members []Member, queue string, avoid []string) bool {
 	return false
 }
 
-// Share returns the part of a queue's slots that a campaign is due, 0 to 1: among the campaigns of the highest priority the
-// slots go by weight; lower priorities get what the queue's order leaves them, and are counted as if alone, so that they
-// wait in line and start at once when the higher ones end.
-func Share(members []Member, queue, campaign string, weight float64, priority int) float64 {
-	total := weight
+// The search for parts in which weights can be kept: with one device and the weights 1 and 3, one and three trials in line give
+// the shares that one trial each would not.
+const (
+	mostParts   = 16   // in line for fewer devices, at most, so that proposals stay informed
+	closeEnough = 0.05 // of a share, relatively
+)
+
+// Capacity returns how many trials a campaign is due to have in line for a queue's slots, at least 1. Among campaigns of one
+// priority they stand as the weights do, and so does what each gets done, as the queue takes them in turn. A lone campaign is due
+// all slots. Lower priorities get what the queue's order leaves them, and are counted as if alone, so that they wait in line and
+// start at once when the higher ones end.
+func Capacity(members []Member, queue, campaign string, weight float64, priority int) int {
+	slots := max(1, Slots(members, queue))
+	weights := []float64{weight}
 	for _, m := range members {
 		for _, c := range m.Campaigns {
-			if c.Queue == queue && c.ID != campaign && c.Priority == priority {
-				total += c.Weight
+			if c.Queue == queue && c.ID != campaign && sign(c.Priority) == sign(priority) && c.Weight > 0 {
+				weights = append(weights, c.Weight)
 			}
 		}
 	}
-	if total <= 0 {
-		return 1
+	if len(weights) == 1 || weight <= 0 {
+		return slots
 	}
-	return weight / total
+	due, least := 1, math.Inf(1)
+	for parts := slots; parts <= max(slots, mostParts); parts++ {
+		all, off := divide(weights, parts)
+		if off < least {
+			due, least = all[0], off
+		}
+		if off <= closeEnough {
+			break
+		}
+	}
+	return due
 }
+
+// divide rounds the weights' shares of parts to whole ones, at least 1, and says how far off the farthest share then is, relatively.
+func divide(weights []float64, parts int) (all []int, off float64) {
+	total, sum := 0.0, 0
+	for _, w := range weights {
+		total += w
+	}
+	for _, w := range weights {
+		n := max(1, int(math.Round(w/total*float64(parts))))
+		all, sum = append(all, n), sum+n
+	}
+	for i, w := range weights {
+		off = max(off, math.Abs(float64(all[i])/float64(sum)/(w/total)-1))
+	}
+	return all, off
+}
+
+// sign is all that the queues know of a priority.
+func sign(priority int) int { return cmp.Compare(priority, 0) }
 
 func decode(text string, seenMS, nowMS int64) (Member, error) {
 	var m Member

@@ -113,17 +113,47 @@ func TestList(t *testing.T) {
 	})
 }
 
-func TestShare(t *testing.T) {
+func TestCapacity(t *testing.T) {
 	t.Parallel()
-	members := []fleet.Member{{Campaigns: []fleet.Campaign{{ID: "one", Queue: "q", Weight: 3}, {ID: "two", Queue: "q", Weight: 1}, {ID: "low", Queue: "q", Weight: 9, Priority: -1}, {ID: "else", Queue: "r", Weight: 9}}}}
-	for _, tt := range []struct {
-		id       string
+	device := fleet.Device{Queues: []string{"q"}, State: fleet.StateWorking}
+	members := func(slots int, campaigns ...fleet.Campaign) []fleet.Member {
+		m := fleet.Member{State: fleet.StateWorking, Campaigns: campaigns}
+		for range slots {
+			m.Devices = append(m.Devices, device)
+		}
+		return []fleet.Member{m}
+	}
+	other := func(weight float64, priority int) fleet.Campaign {
+		return fleet.Campaign{ID: "other", Queue: "q", Weight: weight, Priority: priority}
+	}
+	for name, c := range map[string]struct {
+		slots    int
+		others   []fleet.Campaign
 		weight   float64
 		priority int
-		want     float64
-	}{{"one", 3, 0, 0.75}, {"two", 1, 0, 0.25}, {"low", 9, -1, 1}, {"new", 4, 0, 0.5}} {
-		if got := fleet.Share(members, "q", tt.id, tt.weight, tt.priority); got != tt.want {
-			t.Errorf("%s: share %v; want %v", tt.id, got, tt.want)
+		want     int
+	}{
+		"alone":                       {4, nil, 1, 0, 4},
+		"alone, no device yet":        {0, nil, 1, 0, 1},
+		"itself in the book":          {4, []fleet.Campaign{{ID: "own", Queue: "q", Weight: 7}}, 1, 0, 4},
+		"another queue's":             {4, []fleet.Campaign{{ID: "other", Queue: "r", Weight: 7}}, 1, 0, 4},
+		"evenly":                      {4, []fleet.Campaign{other(1, 0)}, 1, 0, 2},
+		"evenly on one device":        {1, []fleet.Campaign{other(1, 0)}, 1, 0, 1},
+		"three times as much":         {4, []fleet.Campaign{other(1, 0)}, 3, 0, 3},
+		"a third as much":             {4, []fleet.Campaign{other(3, 0)}, 1, 0, 1},
+		"three quarters of a device":  {1, []fleet.Campaign{other(1, 0)}, 3, 0, 3},
+		"a quarter of a device":       {1, []fleet.Campaign{other(3, 0)}, 1, 0, 1},
+		"two thirds of four":          {4, []fleet.Campaign{other(1, 0)}, 2, 0, 4},
+		"one third of four":           {4, []fleet.Campaign{other(2, 0)}, 1, 0, 2},
+		"a hundred times as much":     {2, []fleet.Campaign{other(0.01, 0)}, 1, 0, 16},
+		"many devices are rounded":    {32, []fleet.Campaign{other(1, 0)}, 2, 0, 21},
+		"lower ones do not count":     {4, []fleet.Campaign{other(9, -1)}, 1, 0, 4},
+		"higher ones do not count":    {4, []fleet.Campaign{other(9, 1)}, 1, 0, 4},
+		"one queue for all above 0":   {4, []fleet.Campaign{other(1, 5)}, 1, 1, 2},
+		"an entry without any weight": {4, []fleet.Campaign{other(0, 0)}, 1, 0, 4},
+	} {
+		if got := fleet.Capacity(members(c.slots, c.others...), "q", "own", c.weight, c.priority); got != c.want {
+			t.Errorf("%s: %d; want %d", name, got, c.want)
 		}
 	}
 }

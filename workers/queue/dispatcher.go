@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -94,14 +93,13 @@ func (d *Dispatcher) dispatch(ctx context.Context, j *scheduler.Job) error {
 		TaskID: workers.TaskID(j.Key, workers.KindCompile), Scheduler: j.Scheduler, ExpiresMS: deadline.Add(expiryGrace).UnixMilli()}, e)
 }
 
-// Capacity returns this campaign's share of the live devices that serve its queue, at least 1.
+// Capacity returns how many trials this campaign is due to have in line for the live devices that serve its queue, at least 1.
 func (d *Dispatcher) Capacity(ctx context.Context) (int, error) {
 	members, err := d.node.fleetNow(ctx)
 	if err != nil {
 		return 0, err
 	}
-	share := fleet.Share(members, d.device, d.campaign.ID, d.campaign.Weight, d.campaign.Priority)
-	return max(1, int(math.Round(share*float64(fleet.Slots(members, d.device))))), nil
+	return fleet.Capacity(members, d.device, d.campaign.ID, d.campaign.Weight, d.campaign.Priority), nil
 }
 
 // Missing returns the attempts of which Redis holds no live task: neither a compile, a measurement nor an outcome. It looks

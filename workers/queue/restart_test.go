@@ -24,10 +24,15 @@ import (
 // manyTrials is a campaign that goes on for more trials than are wanted.
 func manyTrials(t *testing.T, store *memory.Store, d scheduler.Dispatcher, onOutcome func()) *loop.Loop {
 	t.Helper()
+	return manyTrialsOf(t, campaignID, 32, store, d, onOutcome)
+}
+
+func manyTrialsOf(t *testing.T, id string, inFlight int, store *memory.Store, d scheduler.Dispatcher, onOutcome func()) *loop.Loop {
+	t.Helper()
 	task := harnesstest.Task(2)
-	campaign := &scheduler.Campaign{Version: scheduler.CampaignVersion, ID: campaignID, Name: "many", Task: task, Target: harness.TargetCPU, Baseline: harnesstest.Baseline(), Seed: 1,
+	campaign := &scheduler.Campaign{Version: scheduler.CampaignVersion, ID: id, Name: "many", Task: task, Target: harness.TargetCPU, Baseline: harnesstest.Baseline(), Seed: 1,
 		Reward: task.Reward, Created: time.UnixMilli(1_800_000_000_000).UTC(),
-		Settings: scheduler.Settings{Budget: scheduler.Budget{Evaluations: 1 << 40}, Optimizer: "random", Probes: 1, InFlight: 32, RemeasureShare: 0, OverdueSeconds: 120, ReplayReserve: 0.01,
+		Settings: scheduler.Settings{Budget: scheduler.Budget{Evaluations: 1 << 40}, Optimizer: "random", Probes: 1, InFlight: inFlight, RemeasureShare: 0, OverdueSeconds: 120, ReplayReserve: 0.01,
 			Confirm: scheduler.ConfirmSettings{Gain: 0.01, Power: 0.9, Alpha: 0.05, AARounds: 8, MinRounds: 4, MaxRounds: 8, Share: 0}}}
 	l, err := loop.New(loop.Config{Campaign: campaign, Structures: []*harness.Structure{harnesstest.Structure("fast", harnesstest.Ints("A", 0, 399), harnesstest.Ints("B", 0, 399))},
 		Store: store, Dispatcher: d, Log: zerolog.Nop(),
