@@ -135,7 +135,7 @@ func (v *view) event(e *scheduler.Event, data any) {
 		case scheduler.PhaseEnding:
 			v.line("the search ends: %s", d.Reason)
 		case scheduler.PhaseStopped:
-			v.line("stopping")
+			v.line("stopping; another interrupt ends the process at once, and resume goes on from what is stored")
 		default:
 		}
 	default:

@@ -18,9 +18,16 @@ func main() {
 	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) || nvrtc.Main(os.Args[1:]) || gpu.Main(os.Args[1:]) {
 		return
 	}
+	os.Exit(untilSignal(func(ctx context.Context) int {
+		return run(ctx, environment{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
+	}))
+}
+
+// untilSignal runs work, whose context the first interrupt ends; it then stops cleanly. A second one has its default effect: it ends
+// the process.
+func untilSignal(work func(context.Context) int) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal stops cleanly; a second one has its default effect: it ends the process
-	code := run(ctx, environment{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
-	stop()
-	os.Exit(code)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return work(ctx)
 }

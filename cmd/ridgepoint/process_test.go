@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,7 +26,7 @@ import (
 )
 
 // asProcess is the variable that makes the test binary a ridgepoint: "real" judges kernels with the real harness, "scripted" with
-// nightHarness.
+// nightHarness, "stuck" with one that never answers in the search.
 const asProcess = "RIDGEPOINT_TEST_PROCESS"
 
 // processMain is main, with a scripted harness where the variable says so.
@@ -36,14 +35,15 @@ func processMain() {
 		main()
 		os.Exit(exitOK)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	code := run(ctx, environment{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		harnessFunc: func(context.Context, harnessConfig) (harness.Harness, func() error, error) {
-			return nightHarness(), func() error { return nil }, nil
-		}})
-	stop()
-	os.Exit(code)
+	os.Exit(untilSignal(func(ctx context.Context) int {
+		return run(ctx, environment{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+			harnessFunc: func(context.Context, harnessConfig) (harness.Harness, func() error, error) {
+				if os.Getenv(asProcess) == "stuck" {
+					return stuckHarness{nightHarness()}, func() error { return nil }, nil
+				}
+				return nightHarness(), func() error { return nil }, nil
+			}})
+	}))
 }
 
 // nightHarness knows the kernels of the thirty scripted drafts: three are fast, two are cheats, the others are worse than what is shipped.
