@@ -54,6 +54,7 @@ type Campaign struct {
 	InFlight       int      `yaml:"in_flight"`
 	Racing         bool     `yaml:"racing"`
 	RemeasureShare float64  `yaml:"remeasure_share"`
+	ProfileEvery   int64    `yaml:"profile_every"`
 	Overdue        Duration `yaml:"overdue"`
 	Confirm        Confirm  `yaml:"confirm"`
 	Reward         *Reward  `yaml:"reward"`
@@ -255,6 +256,9 @@ func (c *Campaign) Settings() (scheduler.Settings, error) {
 		Confirm: scheduler.ConfirmSettings{Gain: c.Confirm.Gain, Power: c.Confirm.Power, Alpha: c.Confirm.Alpha, AARounds: c.Confirm.AARounds,
 			MinRounds: c.Confirm.MinRounds, MaxRounds: c.Confirm.MaxRounds, Share: c.Confirm.Share},
 		OverdueSeconds: time.Duration(c.Overdue).Seconds(), ReplayReserve: c.Budget.ReplayReserve, Limits: c.Limits.noun(),
+	}
+	if c.Target != harness.TargetCPU.String() { // nothing profiles C
+		s.ProfileEvery = c.ProfileEvery
 	}
 	var err error
 	if s.Transfer, err = c.TransferSettings(); err != nil {

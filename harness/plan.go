@@ -27,6 +27,8 @@ type Plan struct {
 	Rounds int `json:"rounds,omitempty"`
 	// Deadline bounds the whole evaluation on its device; zero: the harness's own limit (StageLimits).
 	Deadline time.Duration `json:"deadline,omitempty"`
+	// Profile asks for a digest of each launch at the largest scored size, by Nsight Compute where it runs.
+	Profile bool `json:"profile,omitempty"`
 	// FreshCache builds in an empty cache and a fresh process: the replay.
 	FreshCache bool `json:"fresh_cache,omitempty"`
 }

@@ -35,6 +35,7 @@ type Report struct {
 	Censored    *Censored   `json:"censored,omitempty"`
 	Contest     *Contest    `json:"contest,omitempty"`  // confirmations and A/A runs
 	Survey      []Spectrum  `json:"survey,omitempty"`   // of StageCalibrate
+	Profile     []Digest    `json:"profile,omitempty"`  // of plans that ask for it: one a launch, in their order
 	Warnings    []Diagnosis `json:"warnings,omitempty"` // main problem first, then at most two minor ones
 	Detail      []string    `json:"detail,omitempty"`   // everything else, one line each
 	Environment Environment `json:"environment"`
@@ -119,6 +120,14 @@ type SizeTime struct {
 	Bytes       float64   `json:"bytes,omitempty"`
 	FloorUS     float64   `json:"floor_us,omitempty"` // 0.9 × physical floor: below it the value is quarantined
 	ClockMHz    [2]int    `json:"clock_mhz"`          // lowest and highest seen, 0 when unknown
+	// Timeline is where the time of one run of the plan goes, in its order; of plans with several steps, outside the search.
+	Timeline []Step `json:"timeline,omitempty"`
+}
+
+// Step is one launch of a plan, or the clearing of its scratch, on the timeline of a run.
+type Step struct {
+	Name     string  `json:"name"` // the kernel's, or "clear workspace"
+	MedianUS float64 `json:"median_us"`
 }
 
 // Censored says that racing stopped the measurement: the true score is worse than the incumbent's.

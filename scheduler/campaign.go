@@ -52,10 +52,12 @@ type Settings struct {
 	// Probes are the suggestions that a new structure gets after its default, before it must compete.
 	Probes int `json:"probes"`
 	// InFlight is how many planned trials are kept with the workers, as a multiple of their capacity.
-	InFlight       int             `json:"in_flight"`
-	Racing         bool            `json:"racing"`
-	RemeasureShare float64         `json:"remeasure_share"` // of device time, at most
-	Confirm        ConfirmSettings `json:"confirm"`
+	InFlight       int     `json:"in_flight"`
+	Racing         bool    `json:"racing"`
+	RemeasureShare float64 `json:"remeasure_share"` // of device time, at most
+	// ProfileEvery is after how many evaluations a new incumbent is profiled; 0: never.
+	ProfileEvery int64           `json:"profile_every,omitempty"`
+	Confirm      ConfirmSettings `json:"confirm"`
 	// OverdueSeconds is how long a search trial may be away before another attempt is submitted; confirmations and replays
 	// get ten times that.
 	OverdueSeconds float64 `json:"overdue_seconds"`
@@ -123,6 +125,7 @@ func (s *Settings) Validate() error {
 		{s.Optimizer != "", "optimizer: want a strategy's name, such as tpe"},
 		{s.Probes >= 0, "probes: want 0 or more"},
 		{s.InFlight >= 1, "in_flight: want 1 or more"},
+		{s.ProfileEvery >= 0, "profile_every: want a number of evaluations, or 0 for never"},
 		{s.RemeasureShare >= 0 && s.RemeasureShare <= 0.5, "remeasure_share: want 0 to 0.5"},
 		{c.Gain > 0 && c.Gain < 1, "confirm.gain: want a relative gain above 0 and below 1, such as 0.01"},
 		{c.Power > 0.5 && c.Power < 1, "confirm.power: want above 0.5 and below 1, such as 0.9"},

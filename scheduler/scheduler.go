@@ -21,6 +21,7 @@ const (
 	PurposeRemeasure Purpose = "remeasure"
 	PurposeConfirm   Purpose = "confirm"
 	PurposeReplay    Purpose = "replay"
+	PurposeProfile   Purpose = "profile" // the incumbent under a profiler
 )
 
 // TrialKey names one attempt of one planned evaluation.

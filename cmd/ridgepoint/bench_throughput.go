@@ -62,6 +62,7 @@ func (c *benchThroughputCmd) Run(ctx context.Context, env environment) error {
 	}
 	k := &cfg.Campaign
 	k.Name, k.Task, k.File, k.Target, k.Seed, k.Optimizer, k.InFlight, k.Racing = "throughput", c.Task, "", c.Target, c.Seed, c.Optimizer, c.InFlight, c.Racing
+	k.ProfileEvery = 0 // a profiler would hold the device that is being timed
 	k.Budget.Wall, k.Budget.Evaluations = configs.Duration(c.For), 0
 	campaign, structures, err := newCampaign(k)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ridgepoint/harness"
+	"ridgepoint/harness/profile"
 )
 
 func digestOf(b []byte) string {
@@ -93,6 +94,15 @@ func writeDetail(w *strings.Builder, r *harness.Report) {
 	}
 	for _, d := range r.Detail {
 		fmt.Fprintf(w, "DETAIL : %s\n", d)
+	}
+	for _, d := range r.Profile {
+		p := profile.Digest(d)
+		fmt.Fprintf(w, "PROFILE : %s", p.Text())
+	}
+	for _, s := range r.Sizes {
+		for i, step := range s.Timeline {
+			fmt.Fprintf(w, "TIMELINE : %s, step %d of %d: %s %.1f us\n", s.Size, i+1, len(s.Timeline), step.Name, step.MedianUS)
+		}
 	}
 	if b := r.Build; b != nil {
 		fmt.Fprintf(w, "BUILD : %s, %d bytes, key %.12s, cached %t\n", strings.Join(b.Command, " "), b.SizeBytes, b.Key, b.Cached)

@@ -101,9 +101,9 @@ func setup(t *testing.T) *bundle {
 }
 
 // module compiles a source.
-func (b *bundle) module(t *testing.T, c *harness.Candidate, kernel string) verify.Module {
+func (b *bundle) module(t *testing.T, c *harness.Candidate, kernels ...string) verify.Module {
 	t.Helper()
-	image, err := b.maker.compile(c.Structure.Source, []string{kernel})
+	image, err := b.maker.compile(c.Structure.Source, kernels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +157,14 @@ type bound struct {
 	set    *verify.Set
 }
 
-func bind(t *testing.T, b *bundle, source string, n int64) *bound {
+func bind(t *testing.T, b *bundle, source string, n int64, kernels ...string) *bound {
 	t.Helper()
+	if kernels == nil {
+		kernels = []string{"vadd"}
+	}
 	tk := load(t, "vadd.yaml")
 	c := candidate(t, tk, source)
-	p, err := b.engine.Open(context.Background(), b.module(t, c, "vadd"))
+	p, err := b.engine.Open(context.Background(), b.module(t, c, kernels...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,5 +358,35 @@ func TestGraph(t *testing.T) {
 	took, err := b.bench.(verify.Grapher).Graph(context.Background(), b.set, 20)
 	if err != nil || took <= 0 {
 		t.Errorf("graph %v, %v", took, err)
+	}
+}
+
+// TestTimeline runs a plan of two launches with scratch to clear: every step is on the timeline, in order, and what runs
+// afterwards is judged as before.
+func TestTimeline(t *testing.T) {
+	const source = `/* ridgepoint
+launch:
+  - {kernel: half, grid: ["ceil_div(n, 256)"], block: [256], args: [a, scratch, n]}
+  - {kernel: vadd, grid: ["ceil_div(n, 256)"], block: [256], args: [scratch, b, c, n]}
+workspace: {scratch: {shape: [n], dtype: float32, init: zero}}
+*/
+extern "C" __global__ void half(const float* a, float* s, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) s[i] += a[i]; }
+extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; }`
+	b := bind(t, setup(t), source, 1000, "half", "vadd")
+	steps, err := b.bench.(verify.Timeliner).Timeline(context.Background(), b.set, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range steps {
+		if names = append(names, s.Name); s.MedianUS < 0 {
+			t.Errorf("step %s took %v us", s.Name, s.MedianUS)
+		}
+	}
+	if got := fmt.Sprint(names); got != "[clear workspace half vadd]" {
+		t.Errorf("steps %s", got)
+	}
+	if _, found, err := b.shoot(3); err != nil || found[0].Mismatches != 0 {
+		t.Errorf("after the timeline: %+v, %v", found, err)
 	}
 }

@@ -186,3 +186,31 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("summary %+v, want geometric means 1, 0.25 and 0.25", s)
 	}
 }
+
+// TestProfileTellsWhy wants what a profile's slowest launch shows before what times alone show, each problem once, and nothing
+// before what makes a candidate worthless.
+func TestProfileTellsWhy(t *testing.T) {
+	t.Parallel()
+	r := passed(timed(128, 128, 5, 6), timed(1024, 1024, 30, 20))
+	r.Build = &harness.Build{Kernels: []harness.KernelResource{{Name: "softmax", Registers: 128, SpillStoreBytes: 64}}}
+	r.Profile = []harness.Digest{
+		{Kernel: "first", Duration: 10, Diagnoses: []harness.Diagnosis{{Code: "low_occupancy", Problem: "few warps", Direction: "more"}}},
+		{Kernel: "second", Duration: 90, Diagnoses: []harness.Diagnosis{{Code: "bank_conflicts", Problem: "conflicts", Direction: "pad"}, {Code: "register_spills", Problem: "spills", Direction: "fewer"}}},
+	}
+	Fill(softmax(), r)
+	var codes []string
+	for _, d := range r.Warnings {
+		codes = append(codes, d.Code)
+	}
+	if diff := cmp.Diff([]string{"bank_conflicts", "register_spills", "slower_than_baseline"}, codes); diff != "" || r.Warnings[0].Problem != "second: conflicts" {
+		t.Errorf("%s\n%+v", diff, r.Warnings)
+	}
+	if text := strings.Join(r.Detail, "\n"); strings.Contains(text, "few warps") || strings.Contains(text, "register_spills") {
+		t.Errorf("detail repeats or tells of the quicker launch: %s", text)
+	}
+	floor := passed(timed(128, 128, 5, 6))
+	floor.Sizes[0].FloorUS, floor.Profile = 9, r.Profile
+	if Fill(softmax(), floor); floor.Warnings[0].Code != "below_physical_floor" {
+		t.Errorf("first is %s, want below_physical_floor", floor.Warnings[0].Code)
+	}
+}

@@ -17,10 +17,34 @@ func performanceProblems(r *harness.Report) []harness.Diagnosis {
 			list = append(list, d)
 		}
 	}
+	list = profiled(r, list)
 	if len(list) == 0 {
 		list = append(list, closing(r))
 	}
 	return list
+}
+
+// profiled puts what a profile of the slowest launch says behind what makes a candidate worthless and before what times alone
+// tell: counters say why. A problem that both name is named once, from the counters.
+func profiled(r *harness.Report, list []harness.Diagnosis) []harness.Diagnosis {
+	if len(r.Profile) == 0 {
+		return list
+	}
+	slowest := slices.MaxFunc(r.Profile, func(a, b harness.Digest) int { return int(a.Duration - b.Duration) })
+	found := slices.Clone(slowest.Diagnoses)
+	if len(r.Profile) > 1 {
+		for i := range found {
+			found[i].Problem = slowest.Kernel + ": " + found[i].Problem
+		}
+	}
+	list = slices.DeleteFunc(list, func(d harness.Diagnosis) bool {
+		return slices.ContainsFunc(found, func(o harness.Diagnosis) bool { return o.Code == d.Code })
+	})
+	at := 0
+	for at < len(list) && (list[at].Code == "below_physical_floor" || list[at].Code == "slower_than_incumbent") {
+		at++
+	}
+	return slices.Insert(list, at, found...)
 }
 
 func belowFloor(r *harness.Report) (harness.Diagnosis, bool) {

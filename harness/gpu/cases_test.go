@@ -122,6 +122,11 @@ func (b *bundle) loadFrom(t *testing.T, folder, name string, edit func(text stri
 // evaluate judges a source.
 func (b *bundle) evaluate(t *testing.T, tk *harness.Task, source string, stage harness.Stage, seed uint64) *harness.Report {
 	t.Helper()
+	return b.judged(t, b.request(t, tk, source, harness.Plan{Stage: stage, Seed: seed}))
+}
+
+func (b *bundle) request(t *testing.T, tk *harness.Task, source string, plan harness.Plan) *harness.Request {
+	t.Helper()
 	s, err := task.ParseStructure("case", source, tk, harness.TargetCUDA)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +135,11 @@ func (b *bundle) evaluate(t *testing.T, tk *harness.Task, source string, stage h
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &harness.Request{Task: tk, Candidate: c, Plan: harness.Plan{Stage: stage, Seed: seed}}
+	return &harness.Request{Task: tk, Candidate: c, Plan: plan}
+}
+
+func (b *bundle) judged(t *testing.T, q *harness.Request) *harness.Report {
+	t.Helper()
 	build, r, err := b.judge.Compile(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)

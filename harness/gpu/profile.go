@@ -12,6 +12,7 @@ import (
 	"ridgepoint/harness"
 	"ridgepoint/harness/cudaengine"
 	"ridgepoint/harness/device"
+	"ridgepoint/harness/judge"
 	"ridgepoint/harness/profile"
 	"ridgepoint/harness/task"
 	"ridgepoint/harness/toolchain/cubin"
@@ -48,6 +49,19 @@ func launchMain(file string) error {
 	if err != nil {
 		return err
 	}
+	infos, err := drv.Devices()
+	if err != nil {
+		return err
+	}
+	if o.Open.Device >= len(infos) {
+		return fmt.Errorf("there is no device %d: the driver sees %d", o.Open.Device, len(infos))
+	}
+	c := &child{open: &o.Open, info: infos[o.Open.Device]}
+	release, err := c.lock(ctx) // as every process that runs candidates on the device
+	if err != nil {
+		return err
+	}
+	defer release()
 	e, err := cudaengine.New(ctx, cudaengine.Config{Driver: drv, Device: o.Open.Device, Helpers: o.Helpers})
 	if err != nil {
 		return err
@@ -104,6 +118,11 @@ func (t *Target) Profile(ctx context.Context, o ProfileOrder) (digests []profile
 	if err != nil {
 		return nil, "", err
 	}
+	return t.profileLocked(ctx, s, o)
+}
+
+// profileLocked is Profile for who has the device's turn.
+func (t *Target) profileLocked(ctx context.Context, s *station, o ProfileOrder) (digests []profile.Digest, note string, err error) {
 	digests, err = t.counters(ctx, s, o)
 	if err == nil {
 		return digests, "", nil
@@ -115,16 +134,48 @@ func (t *Target) Profile(ctx context.Context, o ProfileOrder) (digests []profile
 	return digests, err.Error(), ferr
 }
 
-func (t *Target) counters(ctx context.Context, s *station, o ProfileOrder) ([]profile.Digest, error) {
-	if o.Candidate.Options.Arch == device.Emulated {
-		return nil, fmt.Errorf("%w: the device is emulated", profile.ErrNoProfiler)
+// attach profiles a measured candidate at its largest scored size and puts the digests into its report. That counters could
+// not be read is one line of the detail, and of the log when it is first met.
+func (t *Target) attach(ctx context.Context, s *station, b judge.Bout, r *harness.Report) error {
+	q := b.Request
+	order := verify.Ascending(q.Task, q.Task.ScoredSizes(q.Candidate.Target))
+	o := ProfileOrder{Task: q.Task, Candidate: q.Candidate, Build: b.Module.Build, Path: b.Module.Path, Size: q.Task.ScoredSizes(q.Candidate.Target)[order[len(order)-1]]}
+	for _, st := range r.Sizes {
+		if st.Size.Equal(o.Size) {
+			o.Took = time.Duration(st.MedianUS * float64(time.Microsecond))
+		}
 	}
-	if t.config.HIP {
-		return nil, fmt.Errorf("%w: it knows NVIDIA's devices alone", profile.ErrNoProfiler)
-	}
-	ncu, err := profile.Find()
+	digests, note, err := t.profileLocked(ctx, s, o)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("profile %s: %w", q.Candidate.Structure.Name, err)
+	}
+	for _, d := range digests {
+		r.Profile = append(r.Profile, harness.Digest(d))
+	}
+	if note == "" {
+		return nil
+	}
+	r.Detail = append(r.Detail, note)
+	if !t.noted {
+		t.noted = true
+		t.config.Log.Warn().Str("reason", note).Msg("profiles are made without counters")
+	}
+	return nil
+}
+
+func (t *Target) counters(ctx context.Context, s *station, o ProfileOrder) ([]profile.Digest, error) {
+	ncu := t.config.NCU
+	if ncu == "" { // one that is named is believed to know the device
+		if o.Candidate.Options.Arch == device.Emulated {
+			return nil, fmt.Errorf("%w: the device is emulated", profile.ErrNoProfiler)
+		}
+		if t.config.HIP {
+			return nil, fmt.Errorf("%w: it knows NVIDIA's devices alone", profile.ErrNoProfiler)
+		}
+		var err error
+		if ncu, err = profile.Find(); err != nil {
+			return nil, err
+		}
 	}
 	helpers, err := t.helpers(ctx, o.Candidate.Options.Arch)
 	if err != nil {

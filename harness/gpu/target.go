@@ -26,8 +26,11 @@ import (
 
 // Config says which device a Target takes and how it compiles.
 type Config struct {
-	HIP       bool   // judge candidates of the hip target, on AMD's devices, instead of cuda's
-	Driver    string // the driver's library; "": the system's
+	HIP    bool   // judge candidates of the hip target, on AMD's devices, instead of cuda's
+	Driver string // the driver's library; "": the system's
+	// NCU is Nsight Compute's program; "": found on PATH and in toolkits, and used on cards alone. One that is named, as tests do,
+	// is also started for the emulated device, where it runs the candidate on the host.
+	NCU       string
 	Monitor   string // NVML's library; "": the system's; "none": clocks stay unknown
 	Device    int
 	RunDir    string      // the devices' locks; every worker of a host shares it
@@ -53,6 +56,7 @@ type Target struct {
 	emulates *cuda.Compiler
 
 	turn     sync.Mutex // one evaluation at a time
+	noted    bool       // the log has that profiles are made without counters
 	card     *station
 	emulated *station
 }
@@ -290,6 +294,11 @@ func (t *Target) Judge(ctx context.Context, b judge.Bout) (*harness.Report, erro
 		return nil, errors.New("the runner child answered without a report")
 	}
 	a.Report.Split.Queue += queued.Seconds()
+	if b.Request.Plan.Profile && a.Report.Fault.Measured() {
+		if err := t.attach(ctx, s, b, a.Report); err != nil {
+			return nil, err
+		}
+	}
 	return a.Report, nil
 }
 

@@ -169,6 +169,9 @@ func (m *meter) size(ctx context.Context, index int, size harness.Size) (*harnes
 	if st.GraphUS, err = m.graph(ctx, benches[0], st.MedianUS); err != nil {
 		return nil, err
 	}
+	if st.Timeline, err = m.timeline(ctx, benches[0]); err != nil {
+		return nil, err
+	}
 	st.FLOPs, st.Bytes, st.FloorUS = flops, bytes, m.engine.Traits().FloorUS(flops, bytes)
 	return &st, nil
 }
@@ -191,6 +194,28 @@ func (m *meter) graph(ctx context.Context, b *bench, medianUS float64) (float64,
 		return 0, verify.Blame(err, b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
 	}
 	return float64(each) / float64(time.Microsecond), nil
+}
+
+// timelineLaunches is how many runs a timeline's medians are over.
+const timelineLaunches = 11
+
+// timeline times the steps of a plan that has several, where the device can. The search does without.
+func (m *meter) timeline(ctx context.Context, b *bench) ([]harness.Step, error) {
+	steps := len(b.layout.Plan.Launches)
+	for _, w := range b.layout.Plan.Workspace {
+		if w.Init == "zero" {
+			steps++
+		}
+	}
+	t, ok := b.Bench.(verify.Timeliner)
+	if !ok || steps < 2 || m.Stage == harness.StageSearch {
+		return nil, nil
+	}
+	out, err := t.Timeline(ctx, b.sets[0], timelineLaunches)
+	if err != nil {
+		return nil, verify.Blame(err, b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
+	}
+	return out, nil
 }
 
 func (m *meter) keepFailed(benches []*bench) {

@@ -3,6 +3,8 @@ package verify
 import (
 	"context"
 	"time"
+
+	"ridgepoint/harness"
 )
 
 // Burster is a Bench that can queue many launches at once and wait for them together, each with everything that belongs to a
@@ -42,6 +44,12 @@ type Grapher interface {
 	// Graph returns the mean time of one run of the plan over launches runs in one graph, over as many distinct buffers as
 	// exceed the caches, or as memory allows.
 	Graph(ctx context.Context, s *Set, launches int) (time.Duration, error)
+}
+
+// Timeliner is a Bench that can say where the time of one run of a plan goes.
+type Timeliner interface {
+	// Timeline returns the median time of each step of the plan over launches runs, in order.
+	Timeline(ctx context.Context, s *Set, launches int) ([]harness.Step, error)
 }
 
 // Mixer is a Bench that can make inputs never seen before out of a set's on the device: a share of the elements of each input

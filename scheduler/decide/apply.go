@@ -140,6 +140,8 @@ func (s *State) planned(n int64, t *scheduler.Trial) {
 		s.mark(t.Point.ID, true)
 	case scheduler.PurposeRemeasure:
 		s.mark(t.Point.ID, true)
+	case scheduler.PurposeProfile:
+		s.Profiled, s.ProfiledAt = t.Point.ID, s.Counts.Evaluated
 	default:
 	}
 }
@@ -194,6 +196,7 @@ func (s *State) finished(n int64, o *scheduler.Summary) error {
 		if o.Contest != nil && o.Fault.Measured() {
 			s.Replayed = o
 		}
+	case scheduler.PurposeProfile: // its digest is in the record; its time is no measurement of a contest
 	default:
 		return fmt.Errorf("trial %d has purpose %q, which this binary does not know: use the ridgepoint that planned it", n, f.Trial.Purpose)
 	}

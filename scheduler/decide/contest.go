@@ -86,6 +86,16 @@ func (s *State) confirmation(in Inputs) (Decision, bool) {
 	return Decision{Kind: KindConfirm, Point: c.Point, Size: size, Why: why}, true
 }
 
+// profile decides whether the incumbent is to be profiled: each one once, and at most one every so many evaluations. A second
+// profile of the same kernel would hold the device for seconds and say the same.
+func (s *State) profile() (Decision, bool) {
+	every, inc := s.Settings.ProfileEvery, s.Incumbent()
+	if every <= 0 || inc == nil || inc.Point.ID == s.Profiled || s.Counts.Evaluated < s.ProfiledAt+every || s.flying(scheduler.PurposeProfile) {
+		return Decision{}, false
+	}
+	return Decision{Kind: KindProfile, Point: inc.Point, Why: map[string]float64{"evaluations": float64(s.Counts.Evaluated), "since": float64(s.ProfiledAt)}}, true
+}
+
 // horizon is the time that the share of confirmations is taken of: with a wall budget what of it has passed and a tenth of
 // the rest, so that a first incumbent comes early enough to race against; else the time spent.
 func (s *State) horizon(in Inputs) float64 {

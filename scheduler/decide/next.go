@@ -26,6 +26,7 @@ const (
 	KindFail           // the campaign cannot go on, for Reason
 	KindTry            // take the structure of Draft into the search
 	KindPoint          // try the configuration of Draft
+	KindProfile        // profile the incumbent, Point
 )
 
 // Decision is the next step.
@@ -73,6 +74,9 @@ func (s *State) Next(in Inputs) Decision {
 	}
 	if len(s.Flying) >= max(1, s.Settings.InFlight*in.Capacity) {
 		return Decision{Kind: KindWait}
+	}
+	if d, ok := s.profile(); ok {
+		return d
 	}
 	if d, ok := s.confirmation(in); ok {
 		return d

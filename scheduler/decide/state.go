@@ -40,6 +40,8 @@ type State struct {
 	Counts     scheduler.Counts
 	Time       Times
 	Drafts     Drafts          // what comes from models, libraries and people while the campaign runs
+	Profiled   string          // id of the incumbent that was profiled last
+	ProfiledAt int64           // evaluations when it was planned
 	Held       bool            // a person said pause
 	Stopped    string          // a person said stop: why
 	Words      map[string]bool // ids of the controls taken in

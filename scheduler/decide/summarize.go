@@ -34,7 +34,9 @@ func (s *State) Summarize(r *reward.Reward, t *scheduler.Trial, o *scheduler.Out
 		}
 		return out, nil
 	}
-	if t.Purpose != scheduler.PurposeSearch && t.Purpose != scheduler.PurposeRemeasure {
+	switch t.Purpose {
+	case scheduler.PurposeSearch, scheduler.PurposeRemeasure, scheduler.PurposeProfile:
+	default:
 		return out, s.contest(r, t, rep, out)
 	}
 	if rep.Censored != nil {

@@ -279,6 +279,45 @@ func TestBrokenBaselineEndsTheCampaign(t *testing.T) {
 	}
 }
 
+// TestEveryIncumbentIsProfiledOnce counts the profiles of a campaign: one of each incumbent at most, never two within the
+// evaluations that must lie between them, and the same ones when the campaign is stopped and resumed.
+func TestEveryIncumbentIsProfiledOnce(t *testing.T) {
+	t.Parallel()
+	const every = 5
+	b := setup(t)
+	b.campaign.Settings.ProfileEvery = every
+	seen := map[string]bool{}
+	evaluated, last := 0, 0
+	searching := map[int64]bool{}
+	watch := func(e *scheduler.Event, data any) bool {
+		switch d := data.(type) {
+		case *scheduler.Trial:
+			searching[e.Trial] = d.Purpose == scheduler.PurposeSearch
+			if d.Purpose != scheduler.PurposeProfile {
+				break
+			}
+			if seen[d.Point.ID] || !d.Plan.Profile || evaluated-last < every {
+				t.Errorf("trial %d profiles %.8s (before: %v, plan %+v) %d evaluations after the last", e.Trial, d.Point.ID, seen[d.Point.ID], d.Plan, evaluated-last)
+			}
+			seen[d.Point.ID], last = true, evaluated
+		case *scheduler.Summary:
+			if searching[e.Trial] && d.Fault.Measured() && !d.Cached {
+				evaluated++
+			}
+		}
+		return false
+	}
+	if _, err := b.run(t, func(e *scheduler.Event, data any) bool { return watch(e, data) || evaluated == 30 }); !errors.Is(err, loop.ErrStopped) {
+		t.Fatalf("got %v, want ErrStopped", err)
+	}
+	if _, err := b.run(t, watch); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) == 0 {
+		t.Error("no incumbent was profiled")
+	}
+}
+
 func TestFailedReplayDethrones(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -40,7 +40,7 @@ func (l *Loop) fill(ctx context.Context) (done bool, err error) {
 			err = l.try(&d.Draft)
 		case decide.KindPoint:
 			err = l.tryPoint(d)
-		case decide.KindAA, decide.KindRemeasure, decide.KindConfirm, decide.KindReplay:
+		case decide.KindAA, decide.KindRemeasure, decide.KindConfirm, decide.KindReplay, decide.KindProfile:
 			err = l.plan(l.contestTrial(d))
 		default:
 			panic(fmt.Sprintf("loop: decision %d is not known", d.Kind))
@@ -96,6 +96,8 @@ func (l *Loop) contestTrial(d decide.Decision) *scheduler.Trial {
 		t.Plan = harness.Plan{Stage: harness.StageSearch, Rounds: l.state.Settings.Confirm.AARounds} // `check` is what verifies a baseline in depth
 	case decide.KindRemeasure:
 		t.Purpose, t.Plan = scheduler.PurposeRemeasure, harness.Plan{Stage: harness.StageSearch}
+	case decide.KindProfile:
+		t.Purpose, t.Plan = scheduler.PurposeProfile, harness.Plan{Stage: harness.StageSearch, Profile: true}
 	case decide.KindConfirm:
 		t.Purpose, t.Rivals = scheduler.PurposeConfirm, []scheduler.Opponent{baseline}
 		t.Plan, t.Confirmation = harness.Plan{Stage: harness.StageConfirm, Rounds: d.Size.Rounds}, l.state.Confirmed+1

@@ -75,6 +75,8 @@ func (l *Loop) doing() string {
 		return "replaying " + name
 	case scheduler.PurposeRemeasure:
 		return "measuring " + name + " again"
+	case scheduler.PurposeProfile:
+		return "profiling " + name
 	default:
 		return "trying " + name
 	}

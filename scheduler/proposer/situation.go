@@ -6,6 +6,7 @@ import (
 
 	"ridgepoint/harness"
 	"ridgepoint/harness/feedback"
+	"ridgepoint/harness/profile"
 	"ridgepoint/llm/propose"
 	"ridgepoint/scheduler"
 )
@@ -45,9 +46,7 @@ func (f *findings) situation(v View, best []int, ask *scheduler.Ask) *propose.Si
 	if len(best) > 0 {
 		e := f.exhibit(v, best[0])
 		s.Incumbent, shown[best[0]] = &e, true
-		if r := f.report(v, best[0]); r != nil {
-			s.Digest = strings.Join(r.Detail, "\n")
-		}
+		s.Digest = f.digest(v, best[0])
 	}
 	directions := map[string]bool{}
 	for _, n := range best { // diverse: one of each other direction
@@ -58,6 +57,27 @@ func (f *findings) situation(v View, best []int, ask *scheduler.Ask) *propose.Si
 	}
 	s.Directions, s.Failures, s.Expectations = directionText(v), f.failureText(v, ask.Direction), expectationText(v)
 	return s
+}
+
+// digest is what a profile says of a structure's incumbent, the slowest launch first; without one, what feedback folded away
+// of its best report.
+func (f *findings) digest(v View, number int) string {
+	if x := f.structures[v.Structures[number-1].Digest]; x != nil && len(x.profile) > 0 {
+		var all []profile.Digest
+		for _, d := range x.profile {
+			all = append(all, profile.Digest(d))
+		}
+		profile.Slowest(all)
+		var b strings.Builder
+		for i := range all {
+			b.WriteString(all[i].Text())
+		}
+		return strings.TrimSpace(b.String())
+	}
+	if r := f.report(v, number); r != nil {
+		return strings.Join(r.Detail, "\n")
+	}
+	return ""
 }
 
 func (f *findings) report(v View, number int) *harness.Report {

@@ -26,6 +26,7 @@ type finding struct {
 	bestConfig      harness.Configuration
 	bestReport      *harness.Report
 	values          map[string]map[string]float64 // parameter -> value -> lowest objective with it
+	profile         []harness.Digest              // of its last incumbent
 	failure         *harness.Report               // its last failure
 	failures        []failure                     // the last few, oldest first
 }
@@ -64,6 +65,9 @@ func (f *findings) add(r *harness.Record) {
 	if s == nil {
 		s = &finding{name: r.Structure, direction: r.Direction, values: map[string]map[string]float64{}}
 		f.structures[r.StructureSHA] = s
+	}
+	if len(r.Report.Profile) > 0 {
+		s.profile = r.Report.Profile
 	}
 	if r.Purpose != "search" {
 		return

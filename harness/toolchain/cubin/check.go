@@ -148,7 +148,10 @@ func Occupancy(k *Kernel, limits *device.Limits, p *device.Plan) Residency {
 // LimitsOf returns the limits of an arch such as sm_90 or sm_90a, without its number of multiprocessors, for machines that
 // compile and have no card (CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability").
 func LimitsOf(arch string) (*device.Limits, error) {
-	base := strings.TrimRight(arch, "abcdef")
+	base := arch
+	if strings.HasPrefix(arch, "sm_") {
+		base = strings.TrimRight(arch, "af") // sm_90a, sm_100f
+	}
 	l := &device.Limits{
 		WarpSize: 32, ThreadsPerBlock: 1024, BlockDim: [3]int{1024, 1024, 64}, GridDim: [3]int{2147483647, 65535, 65535},
 		SharedPerBlock: 48 << 10, SharedReserved: 1024, RegistersPerBlock: 65536, RegistersPerSM: 65536, Cooperative: true,

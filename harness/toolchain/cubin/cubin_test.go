@@ -142,3 +142,17 @@ func TestOccupancy(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsOf(t *testing.T) {
+	t.Parallel()
+	for _, arch := range []string{"sm_70", "sm_86", "sm_90", "sm_90a", "sm_100f", "sm_120", "emulated"} {
+		if l, err := LimitsOf(arch); err != nil || l.SharedOptIn == 0 || l.ThreadsPerSM == 0 {
+			t.Errorf("%s: %+v, %v", arch, l, err)
+		}
+	}
+	for _, arch := range []string{"", "sm_90z", "gfx90a", "emulat", "sm_3"} {
+		if l, err := LimitsOf(arch); err == nil {
+			t.Errorf("%q has limits %+v", arch, l)
+		}
+	}
+}
