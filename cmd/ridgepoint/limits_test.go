@@ -48,3 +48,14 @@ func TestFleetShowsLimits(t *testing.T) {
 		}
 	}
 }
+
+func TestSchedulerWeight(t *testing.T) {
+	t.Parallel()
+	for _, weight := range []string{"0", "-1", "NaN", "1e300"} {
+		var out, errs strings.Builder
+		code := run(t.Context(), environment{args: []string{"scheduler", "--weight=" + weight, "--redis", "127.0.0.1:1"}, getenv: func(string) string { return "" }, stdout: &out, stderr: &errs})
+		if code != exitUsage || !strings.Contains(errs.String(), "--weight") {
+			t.Errorf("--weight %s: %d %s; want it refused", weight, code, errs.String())
+		}
+	}
+}

@@ -24,6 +24,9 @@ type schedulerCmd struct {
 
 // Run schedules until every campaign has ended.
 func (c schedulerCmd) Run(ctx context.Context, env environment) error {
+	if !(c.Weight > 0 && c.Weight < 1e6) {
+		return &exitError{exitUsage, fmt.Errorf("--weight %g: want a number above 0, such as 2 for twice the share of a scheduler of weight 1", c.Weight)}
+	}
 	cfg, err := c.config(env)
 	if err != nil {
 		return err
