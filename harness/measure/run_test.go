@@ -81,7 +81,7 @@ func TestSpoiledSamplesAreRetaken(t *testing.T) {
 	e := &verifytest.Engine{Kernel: verifytest.Add, LapFunc: func(c *verifytest.Call, s verify.Shot) verify.Lap {
 		l := lap(100, s)
 		if c.Count%3 == 0 && s.Repeats == 0 {
-			l.Kernels, l.Switches, l.Steal = 5*l.Kernels, int64(c.Count%2), c.Count%2 == 0
+			l.Kernels, l.Switches, l.Waited, l.Steal = 5*l.Kernels, int64(c.Count%2), l.Kernels, c.Count%2 == 0
 		}
 		return l
 	}}
@@ -93,16 +93,31 @@ func TestSpoiledSamplesAreRetaken(t *testing.T) {
 	}
 	e.LapFunc = func(c *verifytest.Call, s verify.Shot) verify.Lap {
 		if l := lap(100+30*float64(c.Count/7%3), s); c.Count%7 == 0 {
-			l.Switches = 1
+			l.Switches, l.Waited = 1, verify.Unknown
 			return l
 		}
 		l := lap(900, s)
-		l.Switches = 5
+		l.Switches, l.Waited = 5, l.Kernels/50
 		return l
 	}
 	r = run(t, e, nil)
 	if len(r.Sizes) != 3 || len(r.Sizes[0].SamplesUS) < 3 || !r.Noisy || slices.Max(r.Sizes[0].SamplesUS) > 160 {
 		t.Errorf("%+v: want at least three samples, those with the fewest switches, and noisy", r.Sizes)
+	}
+}
+
+// A switch that made the candidate wait for less than a hundredth of its time spoils nothing.
+func TestShortWaitsAreKept(t *testing.T) {
+	t.Parallel()
+	e := &verifytest.Engine{Kernel: verifytest.Add, LapFunc: func(_ *verifytest.Call, s verify.Shot) verify.Lap {
+		l := lap(100, s)
+		l.Switches, l.Waited = 2, l.Kernels/110
+		return l
+	}}
+	for _, s := range run(t, e, nil).Sizes {
+		if s.Dropped != 0 || s.Noisy || len(s.SamplesUS) != 20 {
+			t.Errorf("%+v: want 20 samples and none dropped", s)
+		}
 	}
 }
 

@@ -147,6 +147,7 @@ func (b *bench) Flush(context.Context) error {
 // Launch runs the kernels once or Repeats times.
 func (b *bench) Launch(ctx context.Context, shot verify.Shot) (verify.Lap, error) {
 	b.engine.activate(b.program)
+	_, told := b.program.process.queues.waited()
 	steal, used := stealTicks(b.engine.cores), b.program.process.processorTime()
 	begin := time.Now()
 	answer, err := b.program.process.ask(ctx, encodeGo(shot.Protect, max(1, shot.Repeats), shot.Seed), shot.Limit, b.buf)
@@ -161,7 +162,11 @@ func (b *bench) Launch(ctx context.Context, shot verify.Shot) (verify.Lap, error
 	if b.last.nanoseconds < 0 {
 		return verify.Lap{Wall: wall}, &verify.Stop{Fault: harness.FaultIncorrect, Reason: "the clock was tampered with: it ran backwards", Evidence: harness.Evidence{Kind: verify.KindClock}}
 	}
-	return verify.Lap{Kernels: time.Duration(b.last.nanoseconds), Wall: wall, Busy: used / time.Duration(b.program.cores), Switches: b.last.switches,
+	waited := verify.Unknown
+	if grown, ok := b.program.process.queues.waited(); ok && told {
+		waited = grown
+	}
+	return verify.Lap{Kernels: time.Duration(b.last.nanoseconds), Wall: wall, Busy: used / time.Duration(b.program.cores), Switches: b.last.switches, Waited: waited,
 		Steal: stealTicks(b.engine.cores) != steal, Late: b.late(shot.Seed)}, nil
 }
 

@@ -63,6 +63,9 @@ func (c *child) serve(args []string) error {
 			return err
 		}
 	}
+	if err := quieten(); err != nil {
+		return err
+	}
 	for {
 		n, err := unix.Read(controlFD, c.packet)
 		if err == unix.EINTR {

@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -43,7 +46,7 @@ func newEngine(t *testing.T, dir string) *Engine {
 }
 
 // object compiles C with the system's compiler.
-func object(t *testing.T, source string) string {
+func object(t *testing.T, source string, options ...string) string {
 	t.Helper()
 	cc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -54,7 +57,7 @@ func object(t *testing.T, source string) string {
 	if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(cc, "-O2", "-shared", "-fPIC", "-o", filepath.Join(dir, "k.so"), file, "-lm").CombinedOutput()
+	out, err := exec.Command(cc, append(options, "-O2", "-shared", "-fPIC", "-o", filepath.Join(dir, "k.so"), file, "-lm")...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -62,11 +65,11 @@ func object(t *testing.T, source string) string {
 }
 
 // open loads C source as the kernel of the adding task and binds it at a size.
-func open(t *testing.T, e *Engine, source string, n int64, verifying bool) (verify.Bench, *verify.Layout, *program) {
+func open(t *testing.T, e *Engine, source string, n int64, verifying bool, options ...string) (verify.Bench, *verify.Layout, *program) {
 	t.Helper()
 	tk := verifytest.Task(t, verifytest.Text)
 	c := verifytest.Candidate(t, tk)
-	p, err := e.Open(t.Context(), verify.Module{Path: object(t, source), Candidate: c, Verifying: verifying})
+	p, err := e.Open(t.Context(), verify.Module{Path: object(t, source, options...), Candidate: c, Verifying: verifying})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,6 +197,77 @@ func TestProgramsTakeTurns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Each OpenMP thread has one core of its own, inside the sandbox too.
+func TestThreadsAreBound(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, t.TempDir())
+	if len(e.cores) < 2 {
+		t.Skip("one core: nothing to bind")
+	}
+	const source = `#define _GNU_SOURCE
+#include <sched.h>
+void add(const float *a, const float *b, float *c, int n) {
+#pragma omp parallel num_threads(2)
+	{
+		cpu_set_t s;
+		sched_getaffinity(0, sizeof s, &s);
+#pragma omp critical
+		for (int i = 0; i < n && i < 64; i++) if (CPU_ISSET(i, &s)) c[i] += 1;
+	}
+}`
+	b, l, p := open(t, e, source, 64, false, "-fopenmp")
+	if err := b.Write(t.Context(), set(t, l)); err != nil {
+		t.Fatal(err)
+	}
+	place := b.(*bench).outputs[0]
+	floats := unsafe.Slice((*float32)(unsafe.Pointer(&b.(*bench).mem[place.Offset])), 64)
+	clear(floats)
+	if _, err := b.Launch(t.Context(), verify.Shot{Limit: 5 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	bound := 0.0
+	for _, core := range p.engine.cores[:2] {
+		bound += float64(floats[core])
+	}
+	if bound != 2 || floats[p.engine.cores[0]] != 1 {
+		t.Errorf("threads per core are %v, want one on each of the first two of %v", floats, p.engine.cores)
+	}
+}
+
+// Two threads that want one core wait for it, and it is seen.
+func TestWaitsAreSeen(t *testing.T) {
+	t.Parallel()
+	q := newQueues(os.Getpid())
+	if _, ok := q.waited(); !ok {
+		t.Skip("this kernel does not account for waits: it lacks CONFIG_SCHED_INFO")
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for !set.IsSet(first) {
+		first++
+	}
+	set.Zero()
+	set.Set(first)
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			runtime.LockOSThread() // not unlocked: the thread, bound to one core, ends with it
+			if err := unix.SchedSetaffinity(0, &set); err != nil {
+				t.Error(err)
+			}
+			for start := time.Now(); time.Since(start) < 60*time.Millisecond; {
+			}
+			if _, wait, ok := newQueues(os.Getpid()).read(unix.Gettid()); !ok || wait < 5*time.Millisecond {
+				t.Errorf("a thread that shared its core for 60 ms waited %v, told %v", wait, ok)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // Scratch that is used before it is written holds a pattern while verifying.

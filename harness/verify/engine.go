@@ -113,11 +113,15 @@ type Lap struct {
 	Wall     time.Duration // by the parent's clock, for engines whose reporter shares a process with candidate code; else 0
 	Busy     time.Duration // processor time by the parent's clock, per core that the candidate may keep busy; like Wall
 	Switches int64         // involuntary context switches of the candidate's threads
+	Waited   time.Duration // for a core, all of the candidate's threads together, when there were switches; Unknown where the kernel does not tell
 	Steal    bool          // the hypervisor took time from a core during the launch
 	Throttle bool          // the device was throttled during the launch
 	Late     *Late         // an output changed after the kernels had returned
 	ClockMHz int           // 0: unknown
 }
+
+// Unknown is a Lap's Waited where nobody knows.
+const Unknown time.Duration = -1
 
 // Late says that an output element changed after the launch had returned.
 type Late struct {
