@@ -32,6 +32,7 @@ type Report struct {
 	Build       *Build      `json:"build,omitempty"`
 	Errors      *Errors     `json:"errors,omitempty"` // worst over everything compared
 	Sizes       []SizeTime  `json:"sizes,omitempty"`  // scored sizes, in the task's order
+	Hidden      []SizeTime  `json:"hidden,omitempty"` // a replay's: sizes that nobody was scored on, timed after the others
 	Censored    *Censored   `json:"censored,omitempty"`
 	Contest     *Contest    `json:"contest,omitempty"`  // confirmations and A/A runs
 	Survey      []Spectrum  `json:"survey,omitempty"`   // of StageCalibrate
@@ -116,10 +117,12 @@ type SizeTime struct {
 	Noisy       bool      `json:"noisy,omitempty"`
 	GraphUS     float64   `json:"graph_us,omitempty"` // the second way, for runtimes under 10 µs on GPU targets
 	BaselineUS  float64   `json:"baseline_us,omitempty"`
-	FLOPs       float64   `json:"flops,omitempty"`
-	Bytes       float64   `json:"bytes,omitempty"`
-	FloorUS     float64   `json:"floor_us,omitempty"` // 0.9 × physical floor: below it the value is quarantined
-	ClockMHz    [2]int    `json:"clock_mhz"`          // lowest and highest seen, 0 when unknown
+	// BaselineNoisy says that the baseline's samples at this size were disturbed: no speed-up is built from them.
+	BaselineNoisy bool    `json:"baseline_noisy,omitempty"`
+	FLOPs         float64 `json:"flops,omitempty"`
+	Bytes         float64 `json:"bytes,omitempty"`
+	FloorUS       float64 `json:"floor_us,omitempty"` // 0.9 × physical floor: below it the value is quarantined
+	ClockMHz      [2]int  `json:"clock_mhz"`          // lowest and highest seen, 0 when unknown
 	// Timeline is where the time of one run of the plan goes, in its order; of plans with several steps, outside the search.
 	Timeline []Step `json:"timeline,omitempty"`
 }

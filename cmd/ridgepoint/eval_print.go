@@ -29,8 +29,12 @@ func writeSizes(w *strings.Builder, r *harness.Report) {
 		speedup := ""
 		if s.BaselineUS > 0 && s.MedianUS > 0 {
 			speedup = fmt.Sprintf("%.2fx", s.BaselineUS/s.MedianUS)
-			logs += math.Log(s.BaselineUS / s.MedianUS)
-			rated++
+			if s.BaselineNoisy {
+				speedup = "disturbed"
+			} else {
+				logs += math.Log(s.BaselineUS / s.MedianUS)
+				rated++
+			}
 		}
 		fmt.Fprintf(w, "%-*s %12.1f %6.1f%% %5d %10s %12s %8s%s\n", width, s.Size, s.MedianUS, 100*s.SpreadRatio, len(s.SamplesUS), rate(s), microseconds(s.BaselineUS), speedup, mark(s))
 	}

@@ -88,11 +88,16 @@ type Summary struct {
 	GFLOPS, BaselineGFLOPS, Speedup float64
 }
 
-// Summarise sums a measured report up. A size without work or without a baseline leaves the number that needs it unknown.
+// Summarise sums a measured report up. A size without work or without a baseline leaves the number that needs it unknown. Sizes at
+// which the baseline was disturbed say nothing of the speed-up and are left out of it and of the baseline's rate; without any
+// other both are unknown.
 func Summarise(r *harness.Report) Summary {
 	var rate, base, speedup geometric
 	for _, s := range r.Sizes {
 		rate.add(s.FLOPs, s.MedianUS*1e3)
+		if s.BaselineNoisy {
+			continue
+		}
 		base.add(s.FLOPs, s.BaselineUS*1e3)
 		speedup.add(s.BaselineUS, s.MedianUS)
 	}

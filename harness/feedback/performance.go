@@ -65,11 +65,11 @@ func censored(r *harness.Report) (harness.Diagnosis, bool) {
 		Direction: "change the structure: tuning its parameters will not make up for it"}, true
 }
 
-// ratios returns the sizes that have a baseline, slowest against it first.
+// ratios returns the sizes that have an undisturbed baseline, slowest against it first.
 func ratios(r *harness.Report) []harness.SizeTime {
 	var out []harness.SizeTime
 	for _, s := range r.Sizes {
-		if s.BaselineUS > 0 && s.MedianUS > 0 {
+		if s.BaselineUS > 0 && s.MedianUS > 0 && !s.BaselineNoisy {
 			out = append(out, s)
 		}
 	}

@@ -32,6 +32,8 @@ type Scripted struct {
 	CompileLatency, Latency, RoundLatency time.Duration
 	// ErrorFunc breaks the infrastructure: the n-th benchmark, from 1, returns its error. nil: it never breaks.
 	ErrorFunc func(n int64) error
+	// ReportFunc has the last word on a measured report.
+	ReportFunc func(c *harness.Candidate, rep *harness.Report)
 
 	calls atomic.Int64
 }
@@ -82,6 +84,9 @@ func (s *Scripted) Benchmark(ctx context.Context, r *harness.Request, _ *harness
 	rep.Censored = s.race(r, rep)
 	if r.Plan.Rounds > 0 {
 		rep.Contest = s.contest(r, sizes, rng)
+	}
+	if s.ReportFunc != nil {
+		s.ReportFunc(r.Candidate, rep)
 	}
 	return rep, nil
 }

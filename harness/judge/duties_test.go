@@ -141,6 +141,14 @@ func TestHonestKernelPasses(t *testing.T) {
 				t.Errorf("%s: size %d is %+v, want n=%d at 100 us with 20 samples", stage, i, s, n)
 			}
 		}
+		if want := map[harness.Stage]int{harness.StageReplay: mostHidden}[stage]; len(r.Hidden) != want {
+			t.Errorf("%s: %d hidden sizes were timed, want %d", stage, len(r.Hidden), want)
+		}
+		for _, h := range r.Hidden {
+			if n, _ := h.Size.Get("n"); n == 1000 || n == 2000 || n == 3000 || h.MedianUS != 100 || h.BaselineUS != 100 {
+				t.Errorf("%s: hidden size %+v, want an unscored one at 100 us", stage, h)
+			}
+		}
 		if r.Errors == nil || r.Errors.Compared == 0 || r.Errors.MismatchRatio != 0 {
 			t.Errorf("%s: errors %+v", stage, r.Errors)
 		}

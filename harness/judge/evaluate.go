@@ -89,6 +89,7 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 	m, err := measure.Run(ctx, b.Engine, measure.Order{
 		Task: q.Task, Target: q.Candidate.Target, Candidate: measure.Contestant{Role: measure.RoleCandidate, Module: b.Module}, Rivals: b.Rivals,
 		Stage: q.Plan.Stage, Seed: verify.Mix(q.Plan.Seed, 2), Race: q.Plan.Race, Rounds: q.Plan.Rounds, Pool: b.Pool, LimitFunc: limit,
+		Hidden: timedHidden(cases),
 	})
 	if err != nil {
 		return fmt.Errorf("measure %s: %w", q.Candidate.Structure.Name, err)
@@ -106,7 +107,7 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 	}
 	merge(r, m)
 	r.Fault, r.Runtime, r.Numerical = harness.FaultNone, harness.StatusPass, harness.StatusPass
-	r.Sizes, r.Censored, r.Contest = m.Sizes, m.Censored, m.Contest
+	r.Sizes, r.Hidden, r.Censored, r.Contest = m.Sizes, m.Hidden, m.Censored, m.Contest
 	if m.Noisy {
 		r.Fault = harness.FaultNoisy
 		r.Reason = "the spread of some sizes stayed over the limit after two retries: the machine was busy"
@@ -116,6 +117,20 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 		r.Detail = append(r.Detail, "times are refused on this device: it emulates a card, slowly")
 	}
 	return nil
+}
+
+// mostHidden is how many hidden sizes a replay times.
+const mostHidden = 3
+
+// timedHidden picks the largest of the hidden sizes that were verified: the smallest ones time the launch.
+func timedHidden(cases []verify.Case) []harness.Size {
+	var out []harness.Size
+	for i := len(cases) - 1; i >= 0 && len(out) < mostHidden; i-- {
+		if cases[i].Hidden {
+			out = append(out, cases[i].Size)
+		}
+	}
+	return out
 }
 
 // merge adds the errors of the timed launches to those of verification: the worst of both.
@@ -174,7 +189,7 @@ func NewReport(q *harness.Request) *harness.Report {
 func apply(r *harness.Report, stop *verify.Stop) {
 	evidence := stop.Evidence
 	r.Fault, r.Reason, r.Evidence = stop.Fault, stop.Reason, &evidence
-	r.Sizes, r.Contest, r.Censored = nil, nil, nil
+	r.Sizes, r.Hidden, r.Contest, r.Censored = nil, nil, nil, nil
 	switch stop.Fault {
 	case harness.FaultIncorrect:
 		r.Runtime, r.Numerical = harness.StatusPass, harness.StatusFail

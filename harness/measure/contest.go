@@ -68,7 +68,7 @@ func (m *meter) contest(ctx context.Context, index int, benches []*bench) (harne
 	st.Dropped, st.Noisy = dropped, st.Noisy || crowded(dropped, n*len(all[0]))
 	for i := 1; i < n; i++ {
 		if names[i].Role == RoleBaseline {
-			st.BaselineUS = statistic(m.timing.Statistic, all[i])
+			st.BaselineUS, st.BaselineNoisy = statistic(m.timing.Statistic, all[i]), m.timing.noisy(all[i])
 		}
 	}
 	return st, nil

@@ -34,6 +34,7 @@ type Order struct {
 	Rounds    int // over 0: interleaved rounds, and a Contest in the result
 	Pool      *verify.Pool
 	LimitFunc func(size harness.Size) time.Duration
+	Hidden    []harness.Size // timed after the scored sizes, in a replay
 }
 
 // Result is what timing found. Stop is nil for a candidate whose every launch was right; Role names whose fault it is else.
@@ -42,6 +43,7 @@ type Result struct {
 	Role     string
 	Errors   *harness.Errors
 	Sizes    []harness.SizeTime // in the task's order; only the measured ones when Censored is set
+	Hidden   []harness.SizeTime // of Order.Hidden
 	Censored *harness.Censored
 	Contest  *harness.Contest
 	Split    harness.Split // Load, Inputs, Flush, Measure and Device are filled
@@ -55,6 +57,9 @@ func Run(ctx context.Context, engine verify.Engine, o Order) (*Result, error) {
 	err := m.open(ctx)
 	if err == nil {
 		err = m.sizes(ctx)
+	}
+	if err == nil && m.Stage == harness.StageReplay && !engine.Traits().Untimed {
+		err = m.hidden(ctx)
 	}
 	for _, p := range m.programs {
 		err = errors.Join(err, p.Close())
@@ -286,7 +291,7 @@ func (m *meter) each(ctx context.Context, benches []*bench) (harness.SizeTime, e
 				return st, err
 			}
 		} else if c.Role == RoleBaseline {
-			st.BaselineUS = got.MedianUS
+			st.BaselineUS, st.BaselineNoisy = got.MedianUS, got.Noisy
 			st.Noisy = st.Noisy || got.Noisy
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,6 +150,10 @@ var unitFactor = map[string]float64{
 	"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
 }
 
+// maxNumber is above what any metric of a launch reaches in bytes, nanoseconds or counts, and fits an int64. NaN and infinities, which
+// a report cannot hold, are not below it.
+const maxNumber = 1e18
+
 func digestOf(row, units []string, columns map[string]int) Digest {
 	text := func(name string) string {
 		if i, ok := columns[name]; ok && i < len(row) {
@@ -165,6 +170,9 @@ func digestOf(row, units []string, columns map[string]int) Digest {
 			if f, ok := unitFactor[units[i]]; ok {
 				v *= f
 			}
+		}
+		if !(math.Abs(v) <= maxNumber) {
+			return unknown
 		}
 		return v
 	}

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -62,6 +63,9 @@ func FuzzParse(f *testing.F) {
 		all, err := Parse(text)
 		if err == nil && len(all) == 0 {
 			t.Error("no digest and no error")
+		}
+		if _, err := json.Marshal(all); err != nil {
+			t.Errorf("a digest that cannot be stored: %v", err)
 		}
 	})
 }

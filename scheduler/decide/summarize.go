@@ -28,6 +28,9 @@ func (s *State) Summarize(r *reward.Reward, t *scheduler.Trial, o *scheduler.Out
 	rep := &o.Report
 	out := &scheduler.Summary{Attempt: o.Key.Attempt, Fault: rep.Fault, DeviceSeconds: rep.Split.Device, HeldSeconds: o.WorkerHeld,
 		TookSeconds: rep.Split.Total, Reason: cut(rep.Reason, 300), Quarantined: belowFloor(rep.Sizes)}
+	if out.Quarantined && out.Reason == "" {
+		out.Reason = floorReason(rep.Sizes)
+	}
 	if !rep.Fault.Measured() {
 		if rep.Fault == harness.FaultInvalid {
 			return nil, fmt.Errorf("%w: it names no fault and no success", ErrReport)
@@ -116,6 +119,17 @@ func belowFloor(sizes []harness.SizeTime) bool {
 		}
 	}
 	return false
+}
+
+// floorReason says at which size a runtime is below the floor, and by how much: the one furthest below it.
+func floorReason(sizes []harness.SizeTime) string {
+	worst, at := 1.0, ""
+	for _, z := range sizes {
+		if z.FloorUS > 0 && z.MedianUS > 0 && z.MedianUS/z.FloorUS < worst {
+			worst, at = z.MedianUS/z.FloorUS, fmt.Sprintf("%s: %.2f us, where the device's own limits allow %.2f us at best", z.Size, z.MedianUS, z.FloorUS)
+		}
+	}
+	return at
 }
 
 func cut(s string, n int) string {

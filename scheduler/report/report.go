@@ -37,6 +37,7 @@ type Report struct {
 	Failures     []Failure           `json:"failures"`
 	Verdicts     []Verdict           `json:"verdicts"`
 	Losers       []Loser             `json:"losers"`
+	Confession   Confession          `json:"confession"`
 }
 
 // Noise is what the A/A run says of this machine and of what the campaign could find.
@@ -106,6 +107,8 @@ type builder struct {
 	out      *Report
 	reasons  map[string]map[string]int64 // by fault
 	aaTrial  int64
+	replay   int64              // the last replay's trial; 0: none
+	searched map[string]float64 // speed-up of each candidate when the search first measured it
 }
 
 // Build reads a campaign from the store.
@@ -115,7 +118,7 @@ func Build(ctx context.Context, store *memory.Store, id string) (*Report, error)
 		return nil, err
 	}
 	c := &row.Campaign
-	b := &builder{campaign: c, state: decide.New(c), reasons: map[string]map[string]int64{}, out: &Report{Campaign: c.ID, Name: c.Name, State: row.State, Note: row.Note, Seed: c.Seed,
+	b := &builder{campaign: c, state: decide.New(c), reasons: map[string]map[string]int64{}, searched: map[string]float64{}, out: &Report{Campaign: c.ID, Name: c.Name, State: row.State, Note: row.Note, Seed: c.Seed,
 		Optimizer: c.Settings.Optimizer, Arch: c.Baseline.Options.Arch, Points: []Point{}, Structures: []Structure{}, Failures: []Failure{}, Verdicts: []Verdict{}, Losers: []Loser{}}}
 	err = store.Events(ctx, c.ID, 0, func(e *scheduler.Event) error {
 		data, err := decide.Decode(e)
@@ -128,6 +131,9 @@ func Build(ctx context.Context, store *memory.Store, id string) (*Report, error)
 		return nil, err
 	}
 	b.finish()
+	if err := b.confess(ctx, store); err != nil {
+		return nil, err
+	}
 	if b.aaTrial > 0 {
 		outcomes, err := store.Outcomes(ctx, c.ID, b.aaTrial)
 		if err != nil {
@@ -154,11 +160,14 @@ func (b *builder) event(e *scheduler.Event, data any) error {
 	case *scheduler.Prior:
 		b.prior(d)
 	case *scheduler.Summary:
+		b.count(&flight.Trial, d)
 		switch flight.Trial.Purpose {
 		case scheduler.PurposeSearch:
 			b.search(e, &flight.Trial, d)
 		case scheduler.PurposeAA:
 			b.aaTrial = e.Trial
+		case scheduler.PurposeReplay:
+			b.replay = e.Trial
 		default:
 		}
 	case *scheduler.Verdict:

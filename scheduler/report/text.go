@@ -82,6 +82,7 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	p := &printer{w: w}
 	p.line("")
+	r.confession(p)
 	r.why(p)
 	r.priors(p)
 	p.line("Structures")

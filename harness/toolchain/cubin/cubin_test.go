@@ -2,6 +2,7 @@ package cubin
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -46,11 +47,28 @@ func TestDiagnostics(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
+	image, err := os.ReadFile("testdata/k_sm_90.cubin") // NVRTC 11.8's, of a kernel k with 32 bytes of shared memory
+	if err != nil {
+		f.Fatal(err)
+	}
+	limits, err := LimitsOf("sm_90")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(image)
 	f.Add([]byte("\x7fELF\x02\x01\x01"))
 	f.Add(make([]byte, 200))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := Parse(b); err == nil && len(b) < 64 {
+		kernels, err := Parse(b)
+		if err == nil && len(b) < 64 {
 			t.Error("an image without a header was taken")
+		}
+		for i := range kernels { // the pre-flight takes whatever was read
+			plan := &device.Plan{Grid: [3]int{7, 1, 1}, Block: [3]int{64, 1, 1}, Cooperative: true}
+			var refusal *Refusal
+			if err := Check(&kernels[i], limits, plan, []int{8, 4}); err != nil && (!errors.As(err, &refusal) || refusal.Reason == "") {
+				t.Errorf("%v is no refusal with a reason", err)
+			}
 		}
 	})
 }
