@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -26,6 +25,7 @@ type bench struct {
 	mem     []byte // the arena, as long as this size needs it
 	outputs []extent
 	buf     []byte
+	passed  map[outcome]passing
 
 	last goAnswer
 }
@@ -40,7 +40,7 @@ func (p *program) Bind(ctx context.Context, l *verify.Layout) (verify.Bench, err
 	if err := e.arena.grow(length); err != nil {
 		return nil, err
 	}
-	b := &bench{engine: e, program: p, layout: l, regions: regions, mem: e.arena.mem[:length], buf: make([]byte, maxPacket)}
+	b := &bench{engine: e, program: p, layout: l, regions: regions, mem: e.arena.mem[:length], buf: make([]byte, maxPacket), passed: map[outcome]passing{}}
 	order := bindOrder{Length: int64(len(e.arena.mem)), Guards: guards}
 	for _, r := range regions {
 		where := extent{r.Offset, r.Length}
@@ -203,30 +203,49 @@ func (b *bench) Breach(_ context.Context, s *verify.Set) (*verify.Breach, error)
 	return nil, nil
 }
 
-// Compare compares every output whole, or by projections where it is larger than Traits.WholeCompareBytes.
+// passing is a whole comparison that found nothing, and the bits of the output it looked at.
+type passing struct {
+	bits       uint64
+	comparison verify.Comparison
+}
+
+// outcome names what a passing comparison was of.
+type outcome struct {
+	set    *verify.Set
+	tensor int
+}
+
+// Compare compares every output whole, or by projections where it is larger than Traits.WholeCompareBytes. An output with the
+// very bits of one that a whole comparison with the same set has passed passes as that did, which takes a tenth of the time.
 func (b *bench) Compare(_ context.Context, s *verify.Set, seed uint64, whole bool) ([]verify.Comparison, error) {
 	var out []verify.Comparison
 	for _, i := range b.layout.Outputs() {
 		r := &b.regions[i]
+		key, bits := outcome{s, i}, verify.Bits(b.bytes(i))
+		if known, ok := b.passed[key]; ok && known.bits == bits {
+			out = append(out, known.comparison)
+			continue
+		}
 		if !whole && r.Length > b.engine.Traits().WholeCompareBytes {
 			out = append(out, verify.ProjectHost(i, r.Extent, b.bytes(i), s.Expected[i], s.Tolerances[i], seed))
 			continue
 		}
-		out = append(out, verify.CompareHost(i, r.Extent, b.bytes(i), s.Expected[i], s.Tolerances[i], seed))
+		c := verify.CompareHost(i, r.Extent, b.bytes(i), s.Expected[i], s.Tolerances[i], seed)
+		if c.Mismatches == 0 {
+			b.passed[key] = passing{bits, c}
+		}
+		out = append(out, c)
 	}
 	return out, nil
 }
 
-var digestSeed = maphash.MakeSeed()
-
 // Digest sums up the outputs' bits.
 func (b *bench) Digest(context.Context) (uint64, error) {
-	var h maphash.Hash
-	h.SetSeed(digestSeed)
+	var sum uint64
 	for _, i := range b.layout.Outputs() {
-		_, _ = h.Write(b.bytes(i)) // never fails
+		sum = verify.Mix(sum, verify.Bits(b.bytes(i)))
 	}
-	return h.Sum64(), nil
+	return sum, nil
 }
 
 // Close leaves the buffers for the next size.
