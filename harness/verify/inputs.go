@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"sort"
+	"slices"
 	"sync"
 
 	"ridgepoint/harness"
@@ -122,7 +122,7 @@ func draw(values []float64, e task.Extent, distribution string, seed uint64) err
 	})
 	switch distribution {
 	case harness.DistSorted:
-		sort.Float64s(values)
+		sortAll(values)
 	case harness.DistSpikes: // at least one
 		values[Mix(seed, 0x5b1ce)%uint64(len(values))] = 3e4
 	}
@@ -200,6 +200,36 @@ func normal(v []float64, rng *rand.Rand, _, _ int64) {
 	for i := range v {
 		v[i] = rng.NormFloat64()
 	}
+}
+
+// sortAll sorts finite values on all cores: chunks first, then runs of them merged pairwise. Sorting the 16 million of a
+// 4096 x 4096 input on one core took as long as its expected values.
+func sortAll(v []float64) {
+	parallel(len(v), func(from, to int) { slices.Sort(v[from:to]) })
+	from, to := v, make([]float64, len(v))
+	for run := chunk; run < len(v); run *= 2 {
+		var wg sync.WaitGroup
+		for low := 0; low < len(v); low += 2 * run {
+			mid, high := min(low+run, len(v)), min(low+2*run, len(v))
+			wg.Go(func() { merge(to[low:high], from[low:mid], from[mid:high]) })
+		}
+		wg.Wait()
+		from, to = to, from
+	}
+	copy(v, from) // which may be v itself
+}
+
+// merge merges two sorted runs into dst, as long as both together.
+func merge(dst, a, b []float64) {
+	for len(a) > 0 && len(b) > 0 {
+		if b[0] < a[0] {
+			dst[0], b = b[0], b[1:]
+		} else {
+			dst[0], a = a[0], a[1:]
+		}
+		dst = dst[1:]
+	}
+	copy(dst[copy(dst, a):], b)
 }
 
 // parallel calls do over [0, n) in chunks on all cores and waits.
