@@ -134,7 +134,13 @@ func (n *Node) connect() error {
 		if n.cfg.Keyring == nil {
 			n.cfg.Keyring = workers.RandomKeyring()
 		}
-		o = &redis.Options{Addr: Embedded, Dialer: func(context.Context, string, string) (net.Conn, error) { return n.embedded.Dial() }}
+		o = &redis.Options{Addr: Embedded, Dialer: func(context.Context, string, string) (net.Conn, error) {
+			c, err := n.embedded.Dial()
+			if err != nil {
+				return nil, err
+			}
+			return newRoomy(c), nil
+		}}
 		tune(o)
 	} else {
 		var err error
