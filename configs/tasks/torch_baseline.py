@@ -3,7 +3,8 @@
 
     python3 torch_baseline.py TASK [SIZE ...]       a size is DIM=VALUE,DIM=VALUE,...; none: the task's scored sizes for cuda
 
-Prints one line a size, "SIZE MICROSECONDS": the median of 50 launches after 10, each behind a write of twice the L2 cache and
+Prints one line a size, "SIZE MICROSECONDS": the median of 50 launches after 10, each behind a write of twice the L2 cache (and
+where a call reads at least a quarter of the cache and writes less than a sixteenth, a read of a clean buffer behind that) and
 between two events, as Ridgepoint measures its candidates. A pause on the device before each write lets Python get ahead, so that
 no launch is waited for. Inputs are normal float32; TF32 is off.
 """
@@ -81,11 +82,18 @@ TASKS = {
 }
 
 
-def measure(call, flush, warmup, timed):
+def reads_mostly(task, size, cache):
+    """Whether a call's write-backs would be the flush's own, not its: cudaengine's rule."""
+    return task == "reduce_sum" and 4 * size["rows"] * size["cols"] >= cache // 4 and 4 * size["rows"] < cache // 16
+
+
+def measure(call, flush, clean, warmup, timed):
     times = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(warmup + timed)]
     for i, (start, end) in enumerate(times):
         torch.cuda._sleep(PAUSE_CYCLES)
         flush.fill_(float(i))
+        if clean is not None:
+            clean.sum()
         start.record()
         call()
         end.record()
@@ -108,12 +116,14 @@ def main():
         sys.exit("torch sees no CUDA device; run this where nvidia-smi shows one")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    flush_bytes = 2 * torch.cuda.get_device_properties(0).L2_cache_size
-    flush = torch.empty(flush_bytes // 4, device="cuda", dtype=torch.float32)
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    flush = torch.empty(2 * cache // 4, device="cuda", dtype=torch.float32)
+    clean = torch.zeros(cache // 4, device="cuda", dtype=torch.float32)
     make, sizes = TASKS[args.task]
     with torch.no_grad():
         for size in args.sizes or sizes:
-            us = measure(make(**size), flush, args.warmup, args.timed)
+            behind = clean if reads_mostly(args.task, size, cache) else None
+            us = measure(make(**size), flush, behind, args.warmup, args.timed)
             print(",".join(f"{k}={v}" for k, v in size.items()), f"{us:.3f}", flush=True)
 
 

@@ -88,7 +88,7 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 			}
 		}
 		if !burst.NoFlush {
-			if err := e.sweepBehind(s); err != nil {
+			if err := b.sweepBehind(s); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 		if err := b.run(s, b.all, b.buffers); err != nil {
 			return err
 		}
-		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.inspect(s, p, i)); err != nil {
+		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.inspect(s, p, i, burst.Launches[i].Whole, mix(b.engine.signKey^burst.Launches[i].Seed))); err != nil {
 			return err
 		}
 		for o := range b.outputs {
@@ -126,8 +126,9 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 // sweepBehind waits until what is queued has run, and queues the flush. What is queued next, the events and the kernels between
 // them, reaches the device while the flush runs. With launches queued far ahead, every second to fourth one on an H200 was 0.3 to
 // 0.8 us slow; queued to an idle device p10 to p90 of a 4 us kernel are within 0.2 us. The wait costs about 5 us a launch.
-func (e *Engine) sweepBehind(s *device.Session) error {
-	return errors.Join(s.Record(e.fence, e.stream), s.WaitEvent(e.fence), e.sweep(s))
+func (b *Bench) sweepBehind(s *device.Session) error {
+	e := b.engine
+	return errors.Join(s.Record(e.fence, e.stream), s.WaitEvent(e.fence), b.sweep(s))
 }
 
 // account adds what lay between the span's events to the device's working time.
@@ -206,7 +207,7 @@ func (b *Bench) timeGraph(s *device.Session, graph *device.Graph, launches int) 
 		return 0, err
 	}
 	st := b.engine.stream
-	err = errors.Join(s.LaunchGraph(st, graph), b.engine.sweep(s), s.Record(begins[0], st), s.LaunchGraph(st, graph), s.Record(ends[0], st), s.Wait(st))
+	err = errors.Join(s.LaunchGraph(st, graph), b.sweep(s), s.Record(begins[0], st), s.LaunchGraph(st, graph), s.Record(ends[0], st), s.Wait(st))
 	if err != nil {
 		return 0, err
 	}

@@ -23,7 +23,7 @@ var HelperSource string
 
 // HelperKernels are the kernels of HelperSource.
 var HelperKernels = []string{
-	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_exchange", "rp_scribble", "rp_fill", "rp_copy", "rp_fma", "rp_empty",
+	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
 }
 
 // Config says which device an Engine takes.
@@ -50,6 +50,8 @@ type Engine struct {
 	poison  map[harness.DType]poisonBlock
 	flush   device.Ptr
 	flushN  int64
+	clean   device.Ptr // zeros, read behind a flush where a launch hardly writes
+	cleanN  int64
 	sink    device.Ptr // a word that rp_scribble might write to
 	signKey uint64
 	maskKey uint64
@@ -112,6 +114,13 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 		return err
 	}
 	if e.sink, err = s.Alloc(256); err != nil {
+		return err
+	}
+	e.cleanN = e.flushN / 2
+	if e.clean, err = s.Alloc(e.cleanN); err != nil {
+		return err
+	}
+	if err := s.Memset(e.stream, e.clean, 0, e.cleanN); err != nil {
 		return err
 	}
 	e.masters.init()

@@ -162,7 +162,11 @@ func bind(t *testing.T, b *bundle, source string, n int64, kernels ...string) *b
 	if kernels == nil {
 		kernels = []string{"vadd"}
 	}
-	tk := load(t, "vadd.yaml")
+	return bindTask(t, b, load(t, "vadd.yaml"), addition, source, n, kernels...)
+}
+
+func bindTask(t *testing.T, b *bundle, tk *harness.Task, oracle verify.OracleFunc, source string, n int64, kernels ...string) *bound {
+	t.Helper()
 	c := candidate(t, tk, source)
 	p, err := b.engine.Open(context.Background(), b.module(t, c, kernels...))
 	if err != nil {
@@ -177,7 +181,7 @@ func bind(t *testing.T, b *bundle, source string, n int64, kernels ...string) *b
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := verify.NewPool(addition, 1<<30).Get(context.Background(), tk, size, verify.ScaleSpec, 0)
+	set, err := verify.NewPool(oracle, 1<<30).Get(context.Background(), tk, size, verify.ScaleSpec, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,5 +392,69 @@ extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n)
 	}
 	if _, found, err := b.shoot(3); err != nil || found[0].Mismatches != 0 {
 		t.Errorf("after the timeline: %+v, %v", found, err)
+	}
+}
+
+// TestLargeInputsAreLookedAtInParts changes inputs of 4 MB in every launch, restored by the rewriting before the next: a launch
+// that is compared whole sees it, and of the others about one in eight.
+func TestLargeInputsAreLookedAtInParts(t *testing.T) {
+	const source = `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; if (i == 9) const_cast<float*>(b)[i] = 0.f; }`
+	b := bind(t, setup(t), source, 540_000)
+	run := &verify.Burst{Rewrite: true, Limit: time.Second}
+	for i := range uint64(24) {
+		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: i == 0})
+	}
+	shots, err := b.bench.(verify.Burster).Burst(context.Background(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, s := range shots {
+		if s.Breach != nil && s.Breach.Kind == verify.KindInputsChanged && s.Breach.Index == 8 { // of four elements of 16 bytes
+			seen++
+		}
+	}
+	if shots[0].Breach == nil || seen < 2 || seen > 12 {
+		t.Errorf("seen in %d of 24 launches, in the whole one %v", seen, shots[0].Breach)
+	}
+}
+
+// TestReadingIsTimedBehindACleanCache sums a vector larger than a quarter of the cache: the clean read behind its flush leaves its
+// result alone.
+func TestReadingIsTimedBehindACleanCache(t *testing.T) {
+	const text = `task_name: total
+description: Sum.
+problem_shape: {n: 2097152, dtype: float32}
+tensors: {a: {shape: [n], dtype: float32, role: in}, c: {shape: ["1"], dtype: float32, role: out}}
+reference: a.sum(-1)
+default_launch: {kernel: total, grid: [1], block: [1], args: [a, c, n]}
+targets: {cuda: {arch: emulated, baseline: x.cu}}
+`
+	const source = `extern "C" __global__ void total(const float* a, float* c, int n) { float s = 0.f; for (int i = 0; i < n; ++i) s += a[i]; c[0] = s; }`
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "t.yaml"), []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "x.cu"), []byte(source), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	tk, err := task.Load(filepath.Join(dir, "t.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
+		var s float64
+		for _, v := range in["a"] {
+			s += v
+		}
+		return map[string][]float64{"c": {s}}, nil
+	}
+	b := bindTask(t, setup(t), tk, sum, source, 2<<20, "total")
+	shots, err := b.bench.(verify.Burster).Burst(context.Background(), &verify.Burst{Rewrite: true, Limit: 10 * time.Second, Launches: []verify.BurstLaunch{{Set: b.set, Seed: 1, Whole: true}, {Set: b.set, Seed: 2}}})
+	if err != nil || len(shots) != 2 {
+		t.Fatal(err)
+	}
+	for i, s := range shots {
+		if s.Breach != nil || s.Comparisons[0].Unwritten != 0 || s.Comparisons[0].NonFinite != 0 || s.Comparisons[0].MaxAbs > 1 {
+			t.Errorf("launch %d: %+v", i, s)
+		}
 	}
 }

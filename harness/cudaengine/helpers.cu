@@ -58,14 +58,15 @@ __device__ __forceinline__ void rp_note(u64* count, u64* first, u64 item, u64 of
     atomicMax(first, ~(item << 44 | offset));
 }
 
-// rp_inspect checks zones (items below zoneCount) and inputs (the rest) into *out. The last block signs the result.
-extern "C" __global__ void rp_inspect(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key) {
+// rp_inspect checks zones (items below zoneCount) and inputs (the rest) into *out: of the inputs' tiles one in every, another one
+// with each phase. The last block signs the result.
+extern "C" __global__ void rp_inspect(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key, u32 every, u32 phase) {
     Tile t = tiles[blockIdx.x];
     if (t.item < zoneCount) {
         Zone z = zones[t.item];
         for (u64 i = t.from + threadIdx.x; i < t.to; i += blockDim.x)
             if (((const u8*)z.at)[i] != rp_zone_byte(z.at + i)) rp_note(&out->zoneCount, &out->zoneFirst, t.item, i);
-    } else {
+    } else if ((blockIdx.x + phase) % every == 0) {
         u64 item = t.item - zoneCount;
         Region r = regions[item];
         const uint4 *a = (const uint4*)r.at, *b = (const uint4*)r.master;
@@ -311,6 +312,17 @@ extern "C" __global__ void __launch_bounds__(256, 1) rp_scribble(u64 seed, u32 w
 extern "C" __global__ void rp_fill(float* p, u64 n, u64 seed) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (u64)gridDim.x * blockDim.x)
         p[i] = (float)(u32)(rp_mix(seed ^ i) >> 40) * (2.f / 16777216.f) - 1.f;
+}
+
+// rp_read reads 16 bytes a thread and step and keeps nothing: what lies in the cache afterwards is as memory has it. sink is
+// never written, which the compiler cannot know.
+extern "C" __global__ void rp_read(const uint4* p, u64 chunks, u64* sink) {
+    u32 seen = 0;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < chunks; i += (u64)gridDim.x * blockDim.x) {
+        uint4 v = p[i];
+        seen |= v.x | v.y | v.z | v.w;
+    }
+    if (seen) *sink = seen;
 }
 
 // rp_copy copies 16 bytes a thread and step; four loads are in flight before the first store.

@@ -60,7 +60,7 @@ func (e *Engine) best(s *device.Session, n int, name string, blocks int, args *d
 	}
 	for i := range n {
 		if flush {
-			if err := e.sweep(s); err != nil {
+			if err := s.Memset(e.stream, e.flush, 0, e.flushN); err != nil {
 				return 0, err
 			}
 		}

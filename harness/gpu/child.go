@@ -21,6 +21,7 @@ import (
 	"ridgepoint/harness/cudaengine"
 	"ridgepoint/harness/device"
 	"ridgepoint/harness/judge"
+	"ridgepoint/harness/measure"
 	"ridgepoint/harness/verify"
 )
 
@@ -186,14 +187,20 @@ func (c *child) bout(ctx context.Context, o *boutOrder) (answer, error) {
 // used: a confirmation's fresh ones took 3 s one after another, with the device idle. Errors come up where the sets are used.
 // What is still being made when the evaluation has ended is for the next; it ends with the process at the latest.
 func (c *child) gather(ctx context.Context, q *harness.Request) {
-	for _, k := range verify.Cases(q.Task, q.Candidate.Target, q.Plan.Stage, q.Plan.Seed, c.engine.Traits().MemoryBytes) {
-		for _, spec := range k.Specs {
+	prepare := func(size harness.Size, specs []verify.Spec) {
+		for _, spec := range specs {
 			c.making.Go(func() {
 				c.makers <- struct{}{}
-				_, _ = c.pool.Get(ctx, q.Task, k.Size, spec, 0) // whoever uses it gets the error
+				_, _ = c.pool.Get(ctx, q.Task, size, spec, 0) // whoever uses it gets the error
 				<-c.makers
 			})
 		}
+	}
+	for _, k := range verify.Cases(q.Task, q.Candidate.Target, q.Plan.Stage, q.Plan.Seed, c.engine.Traits().MemoryBytes) {
+		prepare(k.Size, k.Specs)
+	}
+	for i, size := range q.Task.ScoredSizes(q.Candidate.Target) {
+		prepare(size, measure.SetsOf(q.Task, q.Plan.Stage, judge.MeasureSeed(q.Plan.Seed), i, size))
 	}
 }
 
@@ -201,7 +208,7 @@ func (c *child) environment(compiler string) harness.Environment {
 	host, _ := os.Hostname() // "": the record then names no host
 	var u unix.Utsname
 	_ = unix.Uname(&u) // cannot fail with a valid pointer
-	flush := fmt.Sprintf("l2 2x per launch (%d MB)", max(2*c.info.L2Bytes, 1<<20)>>20)
+	flush := fmt.Sprintf("l2 2x per launch (%d MB), then a clean read where little is written", max(2*c.info.L2Bytes, 1<<20)>>20)
 	return harness.Environment{
 		Ridgepoint: c.open.Version, Host: host, OS: runtime.GOOS + " " + strings.TrimRight(string(u.Release[:]), "\x00") + " " + runtime.GOARCH, Device: c.info.Name,
 		DeviceID: c.info.UUID, Cores: runtime.NumCPU(), Driver: c.version, Toolchain: compiler, Flush: flush, Sandbox: c.open.Sandbox,

@@ -88,7 +88,7 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 	}
 	m, err := measure.Run(ctx, b.Engine, measure.Order{
 		Task: q.Task, Target: q.Candidate.Target, Candidate: measure.Contestant{Role: measure.RoleCandidate, Module: b.Module}, Rivals: b.Rivals,
-		Stage: q.Plan.Stage, Seed: verify.Mix(q.Plan.Seed, 2), Race: q.Plan.Race, Rounds: q.Plan.Rounds, Pool: b.Pool, LimitFunc: limit,
+		Stage: q.Plan.Stage, Seed: MeasureSeed(q.Plan.Seed), Race: q.Plan.Race, Rounds: q.Plan.Rounds, Pool: b.Pool, LimitFunc: limit,
 		Hidden: timedHidden(cases),
 	})
 	if err != nil {
@@ -132,6 +132,9 @@ func timedHidden(cases []verify.Case) []harness.Size {
 	}
 	return out
 }
+
+// MeasureSeed returns the seed that a plan's timing follows from.
+func MeasureSeed(plan uint64) uint64 { return verify.Mix(plan, 2) }
 
 // merge adds the errors of the timed launches to those of verification: the worst of both.
 func merge(r *harness.Report, m *measure.Result) {

@@ -36,7 +36,7 @@ func (m *meter) unscored(ctx context.Context, index int, size harness.Size) (*ha
 	for _, b := range benches {
 		b.layout.Hidden = true
 	}
-	st, err := m.each(ctx, benches)
+	st, err := m.each(ctx, benches, nil)
 	if err != nil {
 		m.keepFailed(benches)
 		return nil, err

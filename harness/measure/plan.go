@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ridgepoint/harness"
+	"ridgepoint/harness/task"
 	"ridgepoint/harness/verify"
 )
 
@@ -75,4 +76,17 @@ func TimedSpecs(stage harness.Stage, seed uint64, size int, footprintBytes int64
 		specs = append(specs, verify.Spec{Distribution: verify.Plain, Seed: verify.Mix(bucket, uint64(size), 0xb)})
 	}
 	return specs
+}
+
+// SetsOf returns what TimedSpecs does for a scored size of a task, by its index.
+func SetsOf(t *harness.Task, stage harness.Stage, seed uint64, index int, size harness.Size) []verify.Spec {
+	extents, err := task.Shapes(t, size)
+	if err != nil {
+		return nil // measuring says so
+	}
+	var footprint int64
+	for _, e := range extents {
+		footprint += e.Bytes()
+	}
+	return TimedSpecs(stage, seed, index, footprint)
 }

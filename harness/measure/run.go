@@ -81,6 +81,7 @@ type meter struct {
 	programs []verify.Program // the candidate's first, then the rivals' in order
 	role     string           // whose launch was the last
 	tally    verify.Tally
+	early    [][]float64 // of a pilot, by scored size; nil where there is none
 	result   *Result
 }
 
@@ -113,6 +114,17 @@ func (m *meter) sizes(ctx context.Context) error {
 	if m.engine.Traits().Untimed {
 		order, m.timing.Retries = order[:min(len(order), 1)], 0
 	}
+	m.early = make([][]float64, len(scored))
+	if m.pilots(len(scored)) {
+		over := false
+		var err error
+		if m.early, over, err = m.pilot(ctx, order, scored); err != nil {
+			return err
+		}
+		if over {
+			return nil
+		}
+	}
 	for _, i := range order {
 		st, err := m.size(ctx, i, scored[i])
 		if err != nil {
@@ -144,11 +156,7 @@ func (m *meter) sizes(ctx context.Context) error {
 // size times one scored size for everyone.
 func (m *meter) size(ctx context.Context, index int, size harness.Size) (*harness.SizeTime, error) {
 	benches, err := m.bind(ctx, index, size)
-	defer func() {
-		for _, b := range benches {
-			_ = b.Bench.Close() // the program's own Close follows and reports
-		}
-	}()
+	defer closeAll(benches)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +164,7 @@ func (m *meter) size(ctx context.Context, index int, size harness.Size) (*harnes
 	if m.Rounds > 0 {
 		st, err = m.contest(ctx, index, benches)
 	} else {
-		st, err = m.each(ctx, benches)
+		st, err = m.each(ctx, benches, m.early[index])
 	}
 	if err != nil {
 		m.keepFailed(benches)
@@ -261,12 +269,8 @@ func (m *meter) bind(ctx context.Context, index int, size harness.Size) ([]*benc
 func (m *meter) inputs(ctx context.Context, index int, l *verify.Layout) ([]*verify.Set, error) {
 	begin := time.Now()
 	defer func() { m.result.Split.Inputs += time.Since(begin).Seconds() }()
-	var footprint int64
-	for _, e := range l.Plan.Tensors {
-		footprint += e.Bytes()
-	}
 	var out []*verify.Set
-	for i, spec := range TimedSpecs(m.Stage, m.Seed, index, footprint) {
+	for i, spec := range SetsOf(m.Task, m.Stage, m.Seed, index, l.Size) {
 		s, err := m.Pool.Get(ctx, m.Task, l.Size, spec, i)
 		if err != nil {
 			return nil, err
@@ -276,17 +280,21 @@ func (m *meter) inputs(ctx context.Context, index int, l *verify.Layout) ([]*ver
 	return out, nil
 }
 
-// each times the candidate and then its rivals, one after the other.
-func (m *meter) each(ctx context.Context, benches []*bench) (harness.SizeTime, error) {
+// each times the candidate, of which a pilot may have some samples, and then its rivals, one after the other.
+func (m *meter) each(ctx context.Context, benches []*bench, early []float64) (harness.SizeTime, error) {
 	var st harness.SizeTime
 	for i, c := range m.contestants() {
 		m.role = c.Role
-		got, walls, err := benches[i].time(ctx, m.timing)
+		timing := m.timing
+		if i == 0 {
+			timing = timing.rest(early)
+		}
+		got, walls, err := benches[i].time(ctx, timing)
 		if err != nil {
 			return st, err
 		}
 		if i == 0 {
-			st = got
+			st = benches[0].merge(early, got, m.timing)
 			if err := checkWalls(benches[0], got.SamplesUS, walls); err != nil {
 				return st, err
 			}

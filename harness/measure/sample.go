@@ -138,11 +138,17 @@ func (b *bench) collect(ctx context.Context, timing Timing) (samples, error) {
 	random := b.launches + 1 + timing.Warmups + int(verify.Mix(b.seed, uint64(b.launches))%uint64(max(1, timing.MinRuns)))
 	first, last := b.launches+1, -1
 	whole := func(launch int) bool { return launch == first || launch == last || launch == random }
-	warm, err := b.take(ctx, timing.Warmups, timing, whole)
+	want, ahead := timing.MaxRuns, 0
+	if timing.Window == 0 { // how many are wanted is known: one run on the device holds them and the warm-ups
+		ahead = want
+		last = b.launches + timing.Warmups + ahead
+	}
+	warm, err := b.take(ctx, timing.Warmups+ahead, timing, whole)
 	if err != nil {
 		return samples{}, err
 	}
-	want := timing.MaxRuns
+	shots := warm[timing.Warmups:]
+	warm = warm[:timing.Warmups]
 	if timing.Window > 0 {
 		quickest := math.Inf(1)
 		for _, w := range warm {
@@ -158,10 +164,11 @@ func (b *bench) collect(ctx context.Context, timing Timing) (samples, error) {
 		if attempt > 0 && (len(spoiled) > want || timing.Window > 0 && time.Since(begin) > 10*timing.Window) {
 			break
 		}
-		last = b.launches + need
-		shots, err := b.take(ctx, need, timing, whole)
-		if err != nil {
-			return got, err
+		if attempt > 0 || ahead == 0 {
+			last = b.launches + need
+			if shots, err = b.take(ctx, need, timing, whole); err != nil {
+				return got, err
+			}
 		}
 		for _, s := range shots {
 			if s.spoiled {
