@@ -106,17 +106,23 @@ func TestSpoiledSamplesAreRetaken(t *testing.T) {
 	}
 }
 
-// A switch that made the candidate wait for less than a hundredth of its time spoils nothing.
-func TestShortWaitsAreKept(t *testing.T) {
+// A switch that made the candidate wait for less than a hundredth of its time spoils nothing, nor do waits for its own threads.
+func TestHarmlessWaitsAreKept(t *testing.T) {
 	t.Parallel()
-	e := &verifytest.Engine{Kernel: verifytest.Add, LapFunc: func(_ *verifytest.Call, s verify.Shot) verify.Lap {
-		l := lap(100, s)
-		l.Switches, l.Waited = 2, l.Kernels/110
-		return l
-	}}
-	for _, s := range run(t, e, nil).Sizes {
-		if s.Dropped != 0 || s.Noisy || len(s.SamplesUS) != 20 {
-			t.Errorf("%+v: want 20 samples and none dropped", s)
+	for name, spoil := range map[string]func(l *verify.Lap){
+		"short": func(l *verify.Lap) { l.Waited = l.Kernels / 110 },
+		"own":   func(l *verify.Lap) { l.Waited, l.Busy = 3*l.Kernels, l.Kernels },
+	} {
+		e := &verifytest.Engine{Kernel: verifytest.Add, LapFunc: func(_ *verifytest.Call, s verify.Shot) verify.Lap {
+			l := lap(100, s)
+			l.Switches = 2
+			spoil(&l)
+			return l
+		}}
+		for _, s := range run(t, e, nil).Sizes {
+			if s.Dropped != 0 || s.Noisy || len(s.SamplesUS) != 20 {
+				t.Errorf("%s: %+v: want 20 samples and none dropped", name, s)
+			}
 		}
 	}
 }

@@ -116,12 +116,15 @@ func shotOf(lap verify.Lap) shot {
 // three launches of 3 ms with two threads: dropping each one dropped nearly all, and what is left by chance is no truer.
 const waitLimit = 0.01
 
-// preempted reports that other work took a core from the candidate for long enough to show in the launch's time.
+// preempted reports that other work took a core from the candidate for long enough to show in the launch's time. Threads of a
+// candidate that makes more of them than there are cores wait for each other: as long as together they had the cores for all
+// of the time, nobody else did.
 func preempted(lap verify.Lap) bool {
 	if lap.Switches == 0 {
 		return false
 	}
-	return lap.Waited == verify.Unknown || float64(lap.Waited) > waitLimit*float64(lap.Kernels)
+	limit := time.Duration(waitLimit * float64(lap.Kernels))
+	return lap.Waited == verify.Unknown || lap.Waited > limit && lap.Kernels-lap.Busy > limit
 }
 
 // samples is the outcome of timing one size once.
