@@ -28,6 +28,14 @@ type Trial struct {
 	Variance float64 // of Log; 0 when unknown
 	Repeats  int
 	Cost     float64 // seconds, summed
+	// FirstLog and FirstVariance are the value that it was first told with: what later repeats do not change.
+	FirstLog, FirstVariance float64
+}
+
+// Success is a trial that has a value.
+type Success struct {
+	Trial int    // position in Trials
+	At    uint64 // when it first had one: on the family's clock
 }
 
 // History is what was asked and told of one space, as strategies read it. Only its owner (the optimizer that wraps the
@@ -39,15 +47,21 @@ type History struct {
 	Asks    int
 	OK      int // trials with a value
 	Repeats int // tells that changed a trial already told
-	status  map[int]Status
-	byID    map[int]int // id to position in Trials
-	queue   []int       // pending ids in the order asked
-	best    int         // position of the best measured trial; -1
+	// Successes are the trials with a value, in the order in which they first had one.
+	Successes []Success
+	status    map[int]Status
+	byID      map[int]int // id to position in Trials
+	queue     []int       // pending ids in the order asked
+	best      int         // position of the best measured trial; -1
+	family    *Family
+	member    int // its place in the family
 }
 
 // NewHistory returns an empty history over a new pool of the space.
 func NewHistory(s *Space) *History {
-	return &History{Pool: s.NewPool(), status: map[int]Status{}, byID: map[int]int{}, best: -1}
+	h := &History{Pool: s.NewPool(), status: map[int]Status{}, byID: map[int]int{}, best: -1}
+	h.Join(&Family{})
+	return h
 }
 
 // Status returns what is known of a configuration.
@@ -130,11 +144,11 @@ func (h *History) Tell(o Observation) (int, error) {
 	} else {
 		h.status[id] = StatusDone
 	}
-	switch has := !t.Failed; {
-	case has && !had:
+	if !t.Failed && !had {
 		h.OK++
-	case had && !has:
-		h.OK--
+		t.FirstLog, t.FirstVariance = t.Log, t.Variance
+		h.family.clock++
+		h.Successes = append(h.Successes, Success{Trial: i, At: h.family.clock})
 	}
 	h.betterAt(i)
 	return id, nil

@@ -29,6 +29,8 @@ type encoder struct {
 	columns []*column // ordered ones first, then categorical
 	ordered int
 	rows    map[int][]uint16
+	kin     *column // the last column: which structure; nil while there is but one
+	own     uint16  // this space's
 }
 
 // sampleSize is how many configurations the ranges of derived columns are taken from.
@@ -61,6 +63,33 @@ func newEncoder(pool *optimizer.Pool) *encoder {
 	e.ordered = len(e.columns)
 	e.columns = append(e.columns, categorical...)
 	return e
+}
+
+// addKin adds the column that tells the structures of a family apart; own is the place of this space's history in it.
+func (e *encoder) addKin(own, members int) {
+	e.kin = &column{name: "structure", param: -1, categorical: true}
+	e.own = uint16(own)
+	e.growKin(members)
+	e.columns = append(e.columns, e.kin)
+	e.rows = map[int][]uint16{}
+}
+
+// growKin makes the column know so many structures.
+func (e *encoder) growKin(members int) {
+	for k := len(e.kin.values); k < members; k++ {
+		e.kin.values = append(e.kin.values, float64(k))
+	}
+}
+
+// encodeKin returns the codes of an observation, which may be another structure's. The caller must not change them.
+func (e *encoder) encodeKin(p *point) []uint16 {
+	codes := e.encode(p.id)
+	if e.kin == nil || p.kin == e.own {
+		return codes
+	}
+	codes = append([]uint16(nil), codes...)
+	codes[len(codes)-1] = p.kin
+	return codes
 }
 
 // valuations returns, for an integer parameter of at least five positive values, the number of trailing zero bits of each,
@@ -191,6 +220,10 @@ func (e *encoder) encode(id int) []uint16 {
 	codes := make([]uint16, len(e.columns))
 	row := e.pool.Row(id)
 	for j, c := range e.columns {
+		if c == e.kin {
+			codes[j] = e.own
+			continue
+		}
 		if c.formula == nil {
 			codes[j] = row[c.param]
 			continue

@@ -17,15 +17,11 @@ const (
 	designSize       = 8
 	windowSize       = 5    // of the design's points, how many lie in the launch window
 	candidateMax     = 3000 // configurations among which a proposal is chosen
-	fitEvery         = 40   // successes up to which the kernel is fitted at each
-	fitGrowth        = 1.25 // from then on, a fit at each growth by this
-	fitEarly         = 20   // iterations of the fits up to fitEvery
-	fitLater         = 8    // and of the later ones
-	fitMost          = 250  // observations of a fit
 	activeMost       = 400  // observations of a posterior when its candidates are renewed
 	eliteCount       = 10   // best configurations whose neighbours are candidates
 	endFrom          = 80   // evaluations from which every endEach-th proposal is one of those
 	endEach          = 2
+	jointEach        = 2   // where structures are searched side by side, every jointEach-th proposal is of the joint model
 	recordCandidates = 300 // candidates that the records hold best
 )
 
@@ -41,6 +37,10 @@ type Strategy struct {
 	design []int
 	model  *model
 	gate   gate
+	// joint reads the whole family; nil while the space is the only one. What structures have in common is learned once, but
+	// where they differ a model of all is slower to see it than one of each: the two take turns.
+	joint    *model
+	jointEnc *encoder
 }
 
 // New returns the strategy.
@@ -54,11 +54,18 @@ func (s *Strategy) Propose(_ context.Context, h *optimizer.History) (int, error)
 		return 0, optimizer.ErrExhausted
 	}
 	s.begin(h)
-	if len(h.Trials)+len(h.Pending()) < designSize || h.OK < 2 {
+	turn := len(h.Trials) + len(h.Pending())
+	if s.joint != nil && turn%jointEach == 0 {
+		if s.joint.collect(h); len(s.joint.done) >= designSize {
+			s.joint.prepare(h, s.jointEnc)
+			return s.best(h, s.joint, s.jointEnc)
+		}
+	}
+	if turn < designSize || h.OK < 2 {
 		return next(h, s.design, s.opt.Seed)
 	}
 	s.model.prepare(h, s.enc)
-	return s.best(h)
+	return s.best(h, s.model, s.enc)
 }
 
 func (s *Strategy) begin(h *optimizer.History) {
@@ -66,30 +73,40 @@ func (s *Strategy) begin(h *optimizer.History) {
 		s.enc = newEncoder(h.Pool)
 		s.design = startDesign(h.Pool, s.opt.Seed)
 	}
+	members, own := h.Family()
+	switch {
+	case len(members) == 1:
+	case s.joint == nil:
+		s.joint, s.jointEnc = newModel(s.opt, 4, nil), newEncoder(h.Pool)
+		s.joint.wide = true
+		s.jointEnc.addKin(own, len(members))
+	default:
+		s.jointEnc.growKin(len(members))
+	}
 }
 
 // best returns the candidate with the highest expected improvement times its probability of success. In the end game every
 // endEach-th proposal is the best among the neighbours of what was found: on rough spaces the optimum is a step away from
 // good configurations, where the model, which smooths, sees nothing.
-func (s *Strategy) best(h *optimizer.History) (int, error) {
+func (s *Strategy) best(h *optimizer.History, m *model, enc *encoder) (int, error) {
 	s.gate.learn(h)
 	if turn := len(h.Trials) + len(h.Pending()); turn >= endFrom && turn%endEach == 0 {
-		if id := s.pick(h, s.neighbourhood(h)); id >= 0 {
+		if id := s.pick(h, m, enc, s.neighbourhood(h)); id >= 0 {
 			return id, nil
 		}
 	}
-	if id := s.pick(h, nil); id >= 0 {
+	if id := s.pick(h, m, enc, nil); id >= 0 {
 		return id, nil
 	}
 	return next(h, nil, s.opt.Seed)
 }
 
 // pick returns the best open candidate within a set (nil: any); -1 when there is none.
-func (s *Strategy) pick(h *optimizer.History, within map[int]bool) int {
-	scores := s.model.score(h, s.enc, s.model.incumbent(), s.gate.forest != nil || within != nil)
+func (s *Strategy) pick(h *optimizer.History, m *model, enc *encoder, within map[int]bool) int {
+	scores := m.score(h, enc, m.incumbent(), s.gate.forest != nil || within != nil)
 	best, id := math.Inf(-1), -1
 	for i, v := range scores {
-		c := s.model.post.ids[i]
+		c := m.post.ids[i]
 		if math.IsInf(v, -1) || (within != nil && !within[c]) {
 			continue
 		}

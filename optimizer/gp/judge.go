@@ -31,8 +31,8 @@ func (m *model) judge(h *optimizer.History, n int) []optimizer.Verdict {
 	var out []optimizer.Verdict
 	place := map[int]int{}
 	for i, k := range m.active {
-		t := &h.Trials[m.done[k]]
-		if t.Censored {
+		t := m.done[k].of()
+		if t.Censored || m.done[k].trial != h {
 			continue
 		}
 		u := (m.out.y[k]-m.out.noise[k]*alpha[i])*m.out.scale + m.out.centre

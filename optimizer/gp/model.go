@@ -9,26 +9,39 @@ import (
 	"ridgepoint/optimizer/transfer"
 )
 
-// model is a Gaussian process over one history. Without a prior its output is the share of throughput lost against the best,
-// u = 1 - best/t; with one it is ln t less what the records say. It is brought up to the history at every use; what it
-// holds then is a function of the seed and the history's log alone.
+// model is a Gaussian process over one history and what its family has in common with it. Without a prior its output is the
+// share of throughput lost against the best, u = 1 - best/t; with one it is ln t less what the records say. It is brought up to
+// the history at every use; what it holds then is a function of the seed and the log alone, however often it was used on the
+// way: kernel, candidates and the choice of observations follow from the first n successes, where n is a point of the
+// schedule.
 type model struct {
 	opt    Options
 	stream uint64 // separates the draws of the models of one strategy
 	prior  *transfer.Prior
+	wide   bool // it reads the whole family, and its encoder tells the structures apart
 	fitter fitter
 	hyper  hyper
-	next   int // successes at which the kernel is fitted next
-	fits   int
+	fitted int   // point of the schedule that kernel and candidates are of; -1 before the first
+	ids    []int // candidates
 	post   *posterior
-	done   []int // trials of the history with a value, in the order told
-	active []int // positions in done of the posterior's observations, in its order
-	scan   int   // trials of the history looked at
-	known  int   // positions of done that the posterior has or left out
-	merged int   // repeats of the history that the posterior knows
+	done   []point // successes, in the order of the family's clock
+	cursor []int   // successes looked at, by member of the family
+	active []int   // positions in done of the posterior's observations, in its order
+	known  int     // positions of done that the posterior has or left out
+	merged int     // repeats, over the family, that the posterior knows
 	out    output
 	at     []float64 // posterior means at the observations, standardised
 }
+
+// point is one success as the model of one space sees it.
+type point struct {
+	trial *optimizer.History // whose
+	place int                // in its Trials
+	id    int                // of its configuration here
+	kin   uint16             // member of the family
+}
+
+func (p *point) of() *optimizer.Trial { return &p.trial.Trials[p.place] }
 
 // output is the model's view of the observations: raw = centre + P + scale*y.
 type output struct {
@@ -42,7 +55,7 @@ type output struct {
 }
 
 func newModel(o Options, stream uint64, prior *transfer.Prior) *model {
-	return &model{opt: o, stream: stream, prior: prior, next: 2}
+	return &model{opt: o, stream: stream, prior: prior, fitted: -1}
 }
 
 func (m *model) records() int {
@@ -54,30 +67,20 @@ func (m *model) records() int {
 
 // prepare brings kernel, candidates and posterior up to the history.
 func (m *model) prepare(h *optimizer.History, enc *encoder) {
-	for ; m.scan < len(h.Trials); m.scan++ {
-		if !h.Trials[m.scan].Failed {
-			m.done = append(m.done, m.scan)
-		}
+	repeats := m.collect(h)
+	if last := lastFit(len(m.done)); last != m.fitted {
+		m.refit(h, enc, last)
 	}
-	for m.next <= len(m.done) {
-		m.fit(h, enc, m.next)
-		m.fits++
-		m.post = nil
-		if m.next < fitEvery {
-			m.next++
-		} else {
-			m.next = int(math.Ceil(fitGrowth * float64(m.next)))
-		}
+	if m.merged != repeats {
+		m.post, m.merged = nil, repeats
 	}
-	if m.merged != h.Repeats {
-		m.post, m.merged = nil, h.Repeats
-	}
-	m.out = m.outputs(h, enc, m.done)
+	m.out = m.outputs(enc, m.done, false)
 	if m.post == nil {
-		rng := rand.New(rand.NewPCG(m.opt.Seed, uint64(m.fits)<<32|m.stream))
-		m.active = m.thin(h, rng, len(m.done), activeMost)
-		m.post = newPosterior(m.hyper.scales(), enc, m.candidates(h, rng), m.features(enc), len(m.active)+16)
-		m.known = len(m.done)
+		rng := m.draws(m.fitted, 0)
+		n := fitPoint(m.fitted)
+		m.active = m.thin(rng, n, activeMost)
+		m.post = newPosterior(m.hyper.scales(), enc, m.ids, m.features(enc), len(m.active)+len(m.done)-n+16)
+		m.known = n
 	}
 	for ; m.known < len(m.done); m.known++ {
 		m.active = append(m.active, m.known)
@@ -85,10 +88,58 @@ func (m *model) prepare(h *optimizer.History, enc *encoder) {
 	g := m.features(enc)
 	for i := m.post.n; i < len(m.active); i++ {
 		k := m.active[i]
-		id := h.Trials[m.done[k]].ID
-		m.post.add(enc.encode(id), g(id), m.out.noise[k])
+		m.post.add(enc.encodeKin(&m.done[k]), g(m.done[k].id), m.out.noise[k])
 	}
 	m.at = m.post.mean(m.outputsActive())
+}
+
+// collect takes in the successes told since the last call, and returns how many repeats the family was told.
+func (m *model) collect(h *optimizer.History) (repeats int) {
+	members, own := h.Family()
+	if !m.wide {
+		members = members[own : own+1]
+	}
+	type fresh struct {
+		point
+		at uint64
+	}
+	var found []fresh
+	for k, member := range members {
+		if !m.wide {
+			k = own
+		}
+		for k >= len(m.cursor) {
+			m.cursor = append(m.cursor, 0)
+		}
+		repeats += member.Repeats
+		for ; m.cursor[k] < len(member.Successes); m.cursor[k]++ {
+			s := member.Successes[m.cursor[k]]
+			p := point{trial: member, place: s.Trial, id: member.Trials[s.Trial].ID, kin: uint16(k)}
+			if member == h || p.move(h) {
+				found = append(found, fresh{p, s.At})
+			}
+		}
+	}
+	sort.Slice(found, func(a, b int) bool { return found[a].at < found[b].at })
+	for _, f := range found {
+		m.done = append(m.done, f.point)
+	}
+	return repeats
+}
+
+// move sets the id that another structure's configuration has here; false when it does not carry over.
+func (p *point) move(h *optimizer.History) bool {
+	space := h.Pool.Space()
+	c, ok := space.Project(p.trial.Pool.Space().Configuration(p.trial.Pool.Row(p.id)))
+	if !ok {
+		return false
+	}
+	row, err := space.Row(c)
+	if err != nil {
+		return false
+	}
+	p.id, ok = h.Pool.ID(row)
+	return ok
 }
 
 // outputsActive returns the outputs of the posterior's observations.
@@ -102,7 +153,7 @@ func (m *model) outputsActive() []float64 {
 
 // thin returns at most limit positions below n of the done trials, ascending: the best third, the rest drawn. A posterior
 // over thousands of points costs more than it tells.
-func (m *model) thin(h *optimizer.History, rng *rand.Rand, n, limit int) []int {
+func (m *model) thin(rng *rand.Rand, n, limit int) []int {
 	out := make([]int, 0, limit)
 	if n <= limit {
 		for k := range n {
@@ -114,7 +165,7 @@ func (m *model) thin(h *optimizer.History, rng *rand.Rand, n, limit int) []int {
 	for k := range order {
 		order[k] = k
 	}
-	sort.SliceStable(order, func(a, b int) bool { return h.Trials[m.done[order[a]]].Log < h.Trials[m.done[order[b]]].Log })
+	sort.SliceStable(order, func(a, b int) bool { return m.done[order[a]].of().FirstLog < m.done[order[b]].of().FirstLog })
 	best := limit / 3
 	out = append(out, order[:best]...)
 	for _, k := range floyd(rng, n-best, limit-best) {
@@ -138,64 +189,46 @@ func (m *model) features(enc *encoder) func(id int) []float64 {
 	}
 }
 
-// fit improves the kernel's parameters on the first n done trials, or on a part of them when they are many.
-func (m *model) fit(h *optimizer.History, enc *encoder, n int) {
-	rng := rand.New(rand.NewPCG(m.opt.Seed, uint64(m.fits)<<32|m.stream|1<<16))
-	part := m.thin(h, rng, n, fitMost)
-	done := make([]int, len(part))
-	for i, k := range part {
-		done[i] = m.done[k]
+func (m *model) outputs(enc *encoder, done []point, first bool) output {
+	if m.prior == nil {
+		return lostThroughput(done, first)
 	}
-	encoded := make([][]uint16, len(done))
-	for i, t := range done {
-		encoded[i] = enc.encode(h.Trials[t].ID)
-	}
-	dt := newData(enc, encoded)
-	out := m.outputs(h, enc, done)
-	dt.y, dt.noise, dt.records = out.y, out.noise, m.records()
-	g := m.features(enc)
-	for _, t := range done {
-		dt.g = append(dt.g, g(h.Trials[t].ID)...)
-	}
-	iterations := fitLater
-	if dt.n < fitEvery {
-		iterations = fitEarly
-	}
-	if m.hyper.theta == nil {
-		m.hyper = initial(len(enc.columns), dt.records)
-	}
-	m.fitter.fit(dt, m.hyper.theta, iterations)
+	return m.residuals(enc, done, first)
 }
 
-func (m *model) outputs(h *optimizer.History, enc *encoder, done []int) output {
-	if m.prior == nil {
-		return lostThroughput(h, done)
+// value returns ln t of an observation and its variance: as first told, or with all repeats.
+func (p *point) value(first bool) (log, variance float64) {
+	t := p.of()
+	if first {
+		return t.FirstLog, t.FirstVariance
 	}
-	return m.residuals(h, enc, done)
+	return t.Log, t.Variance
 }
 
 // lostThroughput returns u = 1 - best/t, standardised.
-func lostThroughput(h *optimizer.History, done []int) output {
+func lostThroughput(done []point, first bool) output {
 	o := output{best: math.Inf(1), y: make([]float64, len(done)), noise: make([]float64, len(done))}
-	for _, i := range done {
-		if t := &h.Trials[i]; !t.Censored {
-			o.best = math.Min(o.best, t.Log)
+	for k := range done {
+		if log, _ := done[k].value(first); !done[k].of().Censored {
+			o.best = math.Min(o.best, log)
 		}
 	}
 	if math.IsInf(o.best, 1) { // bounds alone
-		o.best = h.Trials[done[0]].Log
+		o.best, _ = done[0].value(first)
 	}
-	for k, i := range done {
-		o.y[k] = 1 - math.Exp(o.best-h.Trials[i].Log)
+	for k := range done {
+		log, _ := done[k].value(first)
+		o.y[k] = 1 - math.Exp(o.best-log)
 		o.centre += o.y[k] / float64(len(done))
 	}
 	for k := range o.y {
 		o.scale += (o.y[k] - o.centre) * (o.y[k] - o.centre)
 	}
 	o.scale = math.Sqrt(o.scale/float64(len(done))) + 1e-9
-	for k, i := range done {
+	for k := range done {
 		slope := (1 - o.y[k]) / o.scale
-		o.noise[k] = slope * slope * h.Trials[i].Variance
+		_, variance := done[k].value(first)
+		o.noise[k] = slope * slope * variance
 		o.y[k] = (o.y[k] - o.centre) / o.scale
 	}
 	return o
@@ -211,23 +244,23 @@ const (
 )
 
 // residuals returns ln t less the weighted records, standardised.
-func (m *model) residuals(h *optimizer.History, enc *encoder, done []int) output {
+func (m *model) residuals(enc *encoder, done []point, first bool) output {
 	n := len(done)
 	o := output{best: math.Inf(1), y: make([]float64, n), p: make([]float64, n), noise: make([]float64, n)}
-	says := make([][]float64, n)
-	for k, i := range done {
-		t := &h.Trials[i]
-		says[k] = m.prior.Relative(enc.pool, t.ID, nil)
-		if !t.Censored || math.IsInf(o.best, 1) {
-			o.best = math.Min(o.best, t.Log)
+	says, logs := make([][]float64, n), make([]float64, n)
+	for k := range done {
+		says[k] = m.prior.Relative(enc.pool, done[k].id, nil)
+		logs[k], o.noise[k] = done[k].value(first)
+		if !done[k].of().Censored || math.IsInf(o.best, 1) {
+			o.best = math.Min(o.best, logs[k])
 		}
 	}
-	o.weights = m.weigh(h, done, says)
-	for k, i := range done {
+	o.weights = m.weigh(logs, says)
+	for k := range done {
 		for c, w := range o.weights {
 			o.p[k] += w * says[k][c]
 		}
-		o.y[k] = h.Trials[i].Log - o.p[k]
+		o.y[k] = logs[k] - o.p[k]
 		o.centre += o.y[k] / float64(n)
 	}
 	sum := priorWorth * residualSD * residualSD
@@ -236,26 +269,26 @@ func (m *model) residuals(h *optimizer.History, enc *encoder, done []int) output
 		sum += o.y[k] * o.y[k]
 	}
 	o.scale = math.Sqrt(sum / float64(n+priorWorth))
-	for k, i := range done {
+	for k := range done {
 		o.y[k] /= o.scale
-		o.noise[k] = h.Trials[i].Variance / (o.scale * o.scale)
+		o.noise[k] /= o.scale * o.scale
 	}
 	return o
 }
 
 // weigh returns each record's weight by how well it predicts what was seen here.
-func (m *model) weigh(h *optimizer.History, done []int, says [][]float64) []float64 {
-	n, count := len(done), m.prior.Len()
+func (m *model) weigh(logs []float64, says [][]float64) []float64 {
+	n, count := len(logs), m.prior.Len()
 	w := make([]float64, count)
 	top := math.Inf(-1)
 	for c := range w {
 		mean := 0.0
-		for k, i := range done {
-			mean += (h.Trials[i].Log - says[k][c]) / float64(n)
+		for k, log := range logs {
+			mean += (log - says[k][c]) / float64(n)
 		}
 		sum := priorWorth * weightSpread
-		for k, i := range done {
-			d := h.Trials[i].Log - says[k][c] - mean
+		for k, log := range logs {
+			d := log - says[k][c] - mean
 			sum += d * d
 		}
 		w[c] = -float64(min(n, weightLimit)) / 2 * math.Log(sum/float64(n+priorWorth))
@@ -281,35 +314,59 @@ func (m *model) says(enc *encoder, id int, buf []float64) float64 {
 	return p
 }
 
-// candidates returns the neighbours of the best five and a uniform draw, up to the limit; everything when it fits. With a
-// prior, what the records think best comes first.
-func (m *model) candidates(h *optimizer.History, rng *rand.Rand) []int {
+// candidates returns the neighbours of the best of the first n successes and a uniform draw, up to the limit; everything when it
+// fits. With a prior, what the records think best comes first. Configurations told later stay in the list: scores pass them
+// over.
+func (m *model) candidates(h *optimizer.History, rng *rand.Rand, n int) []int {
 	limit := candidateMax
 	if h.Pool.Space().Enumerated() && h.Pool.Len() <= limit {
 		return drawSubset(h.Pool, rng, limit)
 	}
-	seen := map[int]bool{}
-	var out []int
+	_, own := h.Family()
+	seen := make(map[int]bool, limit)
+	for _, p := range m.done[:n] {
+		if !m.wide || int(p.kin) == own {
+			seen[p.id] = true
+		}
+	}
+	out := make([]int, 0, limit)
 	add := func(id int) {
-		if !seen[id] && h.Open(id) && len(out) < limit {
+		if !seen[id] && len(out) < limit {
 			seen[id] = true
 			out = append(out, id)
 		}
 	}
 	if m.prior != nil {
-		for _, id := range m.prior.Lowest(m.weightsNow(), recordCandidates+len(h.Trials)) {
+		for _, id := range m.prior.Lowest(m.weightsNow(), recordCandidates+n) {
 			if len(out) < recordCandidates {
 				add(id)
 			}
 		}
 	}
-	for _, id := range h.BestIDs(eliteCount) {
-		for _, n := range h.Pool.Neighbours(id, nil) {
-			add(n)
+	for _, id := range m.elite(n) {
+		add(id) // another structure's best, which may be new here
+		for _, near := range h.Pool.Neighbours(id, nil) {
+			add(near)
 		}
 	}
 	for tries := 0; len(out) < limit && tries < 4*limit; tries++ {
 		add(h.Pool.Draw(rng))
+	}
+	return out
+}
+
+// elite returns the best configurations of the first n successes, best first.
+func (m *model) elite(n int) []int {
+	order := make([]int, n)
+	for k := range order {
+		order[k] = k
+	}
+	sort.SliceStable(order, func(a, b int) bool { return m.done[order[a]].of().FirstLog < m.done[order[b]].of().FirstLog })
+	var out []int
+	for _, k := range order {
+		if p := &m.done[k]; len(out) < eliteCount && !p.of().Censored && !contains(out, p.id) {
+			out = append(out, p.id)
+		}
 	}
 	return out
 }

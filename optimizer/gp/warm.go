@@ -85,7 +85,7 @@ func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 		return open, nil
 	}
 	s.cold.model.prepare(h, s.cold.enc)
-	return s.cold.best(h)
+	return s.cold.best(h, s.cold.model, s.cold.enc)
 }
 
 // proposeWarm weighs the expected improvement by the share of the sources in which the configuration ran.
@@ -115,8 +115,8 @@ func (s *Warm) gated(h *optimizer.History) bool {
 		return false
 	}
 	logs := make([]float64, len(s.model.done))
-	for k, i := range s.model.done {
-		logs[k] = h.Trials[i].Log
+	for k := range s.model.done {
+		logs[k] = s.model.done[k].of().Log
 	}
 	return spearman(s.model.out.p, logs) < gateLeast
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"golang.org/x/sync/errgroup"
+
+	"ridgepoint/optimizer"
 )
 
 // Contest is how many evaluations each way of spending needed on one recording, by seed; +Inf beyond the budget.
@@ -68,11 +70,14 @@ func (p ContestPlan) play(ctx context.Context, parts []*Record, spend string) ([
 	group.SetLimit(max(1, p.Parallel))
 	for seed := range p.Seeds {
 		group.Go(func() error {
-			searches := make([]Contender, len(parts))
+			searches, family := make([]Contender, len(parts)), &optimizer.Family{}
 			for i, part := range parts {
 				var err error
 				if searches[i], err = p.New(part, uint64(seed)); err != nil {
 					return err
+				}
+				if spend == SpendOffers { // the others tune each structure alone
+					searches[i].Join(family)
 				}
 			}
 			var err error

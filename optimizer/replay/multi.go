@@ -97,6 +97,8 @@ const (
 // Contender is a search of one structure that says what its next configuration promises.
 type Contender interface {
 	optimizer.Optimizer
+	// Join lets it read what the others of a family are told.
+	Join(f *optimizer.Family)
 	// Resume holds a configuration as asked.
 	Resume(c optimizer.Configuration) error
 	// Adopt holds another structure's configuration as asked, when it carries over and was not tried here.

@@ -182,5 +182,9 @@ func (s *Search) hold(id int) {
 	s.history.Ask(id)
 }
 
+// Join makes the search one of several of a campaign, one for each structure: its model reads what the others were told, as far
+// as their parameters carry over. It must not have been told anything yet.
+func (s *Search) Join(f *optimizer.Family) { s.history.Join(f) }
+
 // History returns what was asked and told. The caller must not change it.
 func (s *Search) History() *optimizer.History { return s.history }

@@ -45,6 +45,9 @@ func kernelLike(t testing.TB) *optimizer.Space {
 }
 
 func evaluate(c optimizer.Configuration) optimizer.Observation {
+	if _, ok := c["bx"]; !ok {
+		return happened(c)
+	}
 	get := func(name string) float64 { f, _ := c[name].AsFloat(); return f }
 	threads := math.Log2(get("bx") * get("by"))
 	y := 1 + 0.1*math.Pow(threads-7.5, 2) + 0.2*math.Abs(get("tile")-3) + 0.1*get("pad")

@@ -14,9 +14,6 @@ import (
 	"ridgepoint/optimizer"
 )
 
-// lostAttribute marks the goptuna trials that failed for no fault of their configuration.
-const lostAttribute = "ridgepoint:lost"
-
 // Strategy proposes through a goptuna study.
 type Strategy struct {
 	study  *goptuna.Study
@@ -215,12 +212,7 @@ func (s *Strategy) finish(h *optimizer.History, t optimizer.Trial) error {
 	return s.study.Storage.SetTrialState(trialID, state)
 }
 
+// discard ends a goptuna trial of which nothing was learned.
 func (s *Strategy) discard(trialID int) error {
-	if err := s.study.Storage.SetTrialSystemAttr(trialID, lostAttribute, "1"); err != nil {
-		return fmt.Errorf("mark a goptuna trial: %w", err)
-	}
 	return s.study.Storage.SetTrialState(trialID, goptuna.TrialStateFail)
 }
-
-// Lost reports whether a goptuna trial failed for no fault of its configuration.
-func Lost(t *goptuna.FrozenTrial) bool { return t.SystemAttrs[lostAttribute] != "" }

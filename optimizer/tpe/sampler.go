@@ -4,10 +4,10 @@
 package tpe
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/c-bata/goptuna"
 
@@ -49,13 +49,10 @@ func New(space *optimizer.Space, seed uint64) (*Strategy, error) {
 }
 
 // SampleRelative returns the value index of each parameter of the next configuration: feasible and open.
-func (s *Sampler) SampleRelative(st *goptuna.Study, trial goptuna.FrozenTrial, _ map[string]interface{}) (map[string]float64, error) {
-	trials, err := st.GetTrials()
-	if err != nil {
-		return nil, err
-	}
+func (s *Sampler) SampleRelative(_ *goptuna.Study, _ goptuna.FrozenTrial, _ map[string]interface{}) (map[string]float64, error) {
 	rng := rand.New(rand.NewPCG(s.seed, s.history.Sequence()))
-	good, bad := s.split(trials, trial.ID)
+	good, bad := s.split()
+	var err error
 	var id int
 	if len(good)+len(bad) >= startup && len(good) > 0 {
 		id, err = s.best(rng, newEstimator(s, good), newEstimator(s, bad))
@@ -74,39 +71,33 @@ func (s *Sampler) SampleRelative(st *goptuna.Study, trial goptuna.FrozenTrial, _
 	return out, nil
 }
 
-// split divides the trials into the good group and the bad group, which also has the pending and the failed ones.
-func (s *Sampler) split(trials []goptuna.FrozenTrial, self int) (good, bad []optimizer.Row) {
-	type scored struct {
-		row   optimizer.Row
-		value float64
-	}
-	var done []scored
-	for i := range trials {
-		t := &trials[i]
-		if t.ID == self || study.Lost(t) {
-			continue
-		}
-		row := s.row(t)
-		switch t.State {
-		case goptuna.TrialStateComplete:
-			done = append(done, scored{row, t.Value})
-		case goptuna.TrialStateRunning, goptuna.TrialStatePruned, goptuna.TrialStateFail:
-			bad = append(bad, row)
+// split divides the trials into the good group and the bad group, which also has the pending and the failed ones. It reads the
+// history, of which the study is a copy: goptuna hands out a deep copy of every trial at each call.
+func (s *Sampler) split() (good, bad []optimizer.Row) {
+	h := s.history
+	done := make([]*optimizer.Trial, 0, len(h.Trials))
+	for i := range h.Trials {
+		if t := &h.Trials[i]; t.Failed || t.Censored {
+			bad = append(bad, h.Pool.Row(t.ID))
+		} else {
+			done = append(done, t)
 		}
 	}
-	// The order is by what was observed, not by goptuna's trial numbers, which differ after a resume.
-	sort.Slice(done, func(i, j int) bool {
-		if done[i].value != done[j].value {
-			return done[i].value < done[j].value
+	for _, id := range h.Pending() {
+		bad = append(bad, h.Pool.Row(id))
+	}
+	slices.SortFunc(done, func(a, b *optimizer.Trial) int {
+		if c := cmp.Compare(a.Log, b.Log); c != 0 {
+			return c
 		}
-		return slices.Compare(done[i].row, done[j].row) < 0
+		return slices.Compare(h.Pool.Row(a.ID), h.Pool.Row(b.ID))
 	})
 	n := min(int(math.Ceil(goodShare*float64(len(done)))), goodLimit)
-	for i, d := range done {
+	for i, t := range done {
 		if i < n {
-			good = append(good, d.row)
+			good = append(good, h.Pool.Row(t.ID))
 		} else {
-			bad = append(bad, d.row)
+			bad = append(bad, h.Pool.Row(t.ID))
 		}
 	}
 	slices.SortFunc(bad, slices.Compare[optimizer.Row])
@@ -118,14 +109,6 @@ func (s *Sampler) split(trials []goptuna.FrozenTrial, self int) (good, bad []opt
 		bad = thin
 	}
 	return good, bad
-}
-
-func (s *Sampler) row(t *goptuna.FrozenTrial) optimizer.Row {
-	row := make(optimizer.Row, s.space.Dims())
-	for i, name := range s.space.Names() {
-		row[i] = uint16(t.InternalParams[name])
-	}
-	return row
 }
 
 // best draws open configurations from the good group's estimate and returns the one that the good group explains best

@@ -62,6 +62,7 @@ type Loop struct {
 	state      *decide.State
 	reward     *reward.Reward
 	searches   []*search // by structure number - 1
+	family     *optimizer.Family
 	flights    map[int64]*flight
 	inbox      chan delivery
 	posts      chan post
@@ -111,7 +112,7 @@ func New(cfg Config) (*Loop, error) {
 		return nil, fmt.Errorf("task %s: %w", cfg.Campaign.Task.Name, err)
 	}
 	cfg.Log = cfg.Log.With().Str("campaign", cfg.Campaign.ID).Logger()
-	return &Loop{cfg: cfg, campaign: cfg.Campaign, structures: cfg.Structures, state: decide.New(cfg.Campaign), reward: r, flights: map[int64]*flight{},
+	return &Loop{cfg: cfg, campaign: cfg.Campaign, structures: cfg.Structures, state: decide.New(cfg.Campaign), reward: r, flights: map[int64]*flight{}, family: &optimizer.Family{},
 		inbox: make(chan delivery), posts: make(chan post), visits: make(chan visit), ended: make(chan struct{}), capacity: 1, batch: &memory.Batch{}}, nil
 }
 

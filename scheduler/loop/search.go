@@ -21,6 +21,11 @@ type gainer interface {
 	Gain(objective float64) float64
 }
 
+// joiner is an optimizer that reads what the optimizers of a campaign's other structures are told.
+type joiner interface {
+	Join(f *optimizer.Family)
+}
+
 // search is the parameter search of one structure.
 type search struct {
 	optimizer optimizer.Optimizer // nil: the structure has no parameters
@@ -39,6 +44,9 @@ func (l *Loop) newSearch(number int) (*search, error) {
 	o, err := l.cfg.OptimizerFunc(space, mix(l.campaign.Seed^0x6f7074, uint64(number)))
 	if err != nil {
 		return nil, fmt.Errorf("structure %s: %w", st.Name, err)
+	}
+	if j, ok := o.(joiner); ok {
+		j.Join(l.family)
 	}
 	return &search{optimizer: o}, nil
 }
