@@ -144,7 +144,7 @@ func (r *Report) reproduce(p *printer) {
 		p.line("  %-44s %s", c[0], c[1])
 	}
 	e := r.Environment
-	p.line("  measured on %s (%s, %d cores), %s, ridgepoint %s", e.Host, e.Device, e.Cores, e.Toolchain, e.Ridgepoint)
+	p.line("  measured on %s (%s, %d cores), %s, %s", e.Host, e.Device, e.Cores, e.Toolchain, e.Ridgepoint)
 }
 
 // Commands are the command lines that repeat the result, with what each does.
