@@ -210,7 +210,7 @@ func TestShippedKernels(t *testing.T) {
 func TestCases(t *testing.T) {
 	t.Parallel()
 	suspects := map[string]string{"14_size_branch.cu": "size_branch", "18_first_calls_honest.cu": "writable_global", "19_cache_by_pointer.cu": "writable_global", "37_one_size_regression.cu": "clock"}
-	files, err := filepath.Glob("testdata/cases/*.cu")
+	files, err := filepath.Glob("../gpu/testdata/cases/*.cu")
 	if err != nil || len(files) < 18 {
 		t.Fatalf("%d cases (%v)", len(files), err)
 	}
@@ -241,7 +241,7 @@ func TestCases(t *testing.T) {
 
 func cases(t *testing.T, name string) *harness.Task {
 	t.Helper()
-	l, err := task.LoadFS(os.DirFS("../task/testdata/cases"), strings.TrimPrefix(name, "case_")+".yaml")
+	l, err := task.LoadFS(os.DirFS("../gpu/testdata/cases"), strings.TrimPrefix(name, "case_")+".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

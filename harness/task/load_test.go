@@ -193,7 +193,7 @@ const v3flags = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 
 
 func TestCases(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/cases/*.yaml")
+	files, err := filepath.Glob("../gpu/testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no case files: %v", err)
 	}
