@@ -309,3 +309,40 @@ func write(t *testing.T, dir, name, text string) string {
 	}
 	return file
 }
+
+func TestWordsOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	noKernel := write("k.c", "/* ridgepoint\nlaunch:\n  - {kernel: softmax_a, args: [input, output, rows, cols]}\n*/\nvoid softmax_b(const float *in, float *out, int rows, int cols) {}\n")
+	outside := write("task.yaml", "task_name: t\nproblem_shape: {rows: 4, cols: 4, dtype: float32}\nreference: torch.softmax(input, dim=-1)\ntargets: {cpu: {arch: native, baseline: /etc/passwd}}\n")
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"run", "--seed", "-1"}, `--seed: want a whole number that is not negative, got "-1"`},
+		{[]string{"run", "--seed"}, "--seed: want a whole number after it"},
+		{[]string{"eval", "softmax_2d", noKernel}, "k.c:1:1: the file has no function softmax_a; name a function of this file"},
+		{[]string{"eval", "softmax_2d", "../../configs/tasks/softmax_2d/naive.c", "--cc", "/nonexistent"}, "--cc: the C compiler /nonexistent is not there"},
+		{[]string{"check", outside}, "/etc/passwd lies outside the task's folder"},
+	} {
+		code, errs := complain(t, tc.args...)
+		if code != exitUsage || !strings.Contains(errs, tc.want) || strings.Contains(errs, "root:") {
+			t.Errorf("%v: exit code %d, %q; want %d and %q", tc.args, code, errs, exitUsage, tc.want)
+		}
+	}
+	var out bytes.Buffer
+	run(t.Context(), environment{getenv: os.Getenv, stdin: strings.NewReader(""), stdout: &out, stderr: &out})
+	for _, command := range []string{"run", "resume", "report", "ctl", "doctor"} {
+		if !strings.Contains(out.String(), "\n  "+command+" ") {
+			t.Errorf("bare ridgepoint does not tell of %s:\n%s", command, out.String())
+		}
+	}
+}

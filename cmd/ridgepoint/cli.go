@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strconv"
 
 	"github.com/alecthomas/kong"
 
@@ -78,10 +80,14 @@ func run(ctx context.Context, env environment) int {
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("ridgepoint"), kong.Description("Finds the fastest GPU kernel while you sleep."),
 		kong.Writers(env.stdout, env.stderr), kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(env), kong.UsageOnError())
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(env), kong.KindMapper(reflect.Uint64, kong.MapperFunc(unsigned)))
 	if err != nil {
 		fmt.Fprintf(env.stderr, "ridgepoint: %v\n", err)
 		return exitInternal
+	}
+	if len(env.args) == 0 {
+		_, _ = parser.Parse([]string{"--help"}) // it prints, and asks for an exit
+		return exitUsage
 	}
 	parsed, err := parser.Parse(env.args)
 	if exited >= 0 {
@@ -101,4 +107,18 @@ func run(ctx context.Context, env environment) int {
 		return exitInfra
 	}
 	return exitOK
+}
+
+// unsigned reads a whole number that is not negative, and says so of one that is.
+func unsigned(ctx *kong.DecodeContext, target reflect.Value) error {
+	token := ctx.Scan.Pop()
+	if token.IsEOL() {
+		return errors.New("want a whole number after it")
+	}
+	v, err := strconv.ParseUint(fmt.Sprint(token.Value), 10, 64)
+	if err != nil {
+		return fmt.Errorf("want a whole number that is not negative, got %q", fmt.Sprint(token.Value))
+	}
+	target.SetUint(v)
+	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"ridgepoint/harness"
 	"ridgepoint/harness/feedback"
 	"ridgepoint/harness/judge"
+	"ridgepoint/harness/rules"
 	"ridgepoint/harness/task"
 	"ridgepoint/harness/toolchain/cc"
 )
@@ -100,6 +101,11 @@ func (e evalCmd) load() (*harness.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, v := range rules.Check(t, s) {
+		if v.Rule == rules.Kernel && v.Refuse { // launch and code do not fit together: the file is wrong, not the kernel
+			return nil, &task.Error{File: e.File, Line: v.Line, Column: v.Column, Reason: v.Reason, Remedy: v.Remedy}
+		}
+	}
 	s.Shipped = isShipped(s.Digest)
 	config := harness.Configuration{}
 	for _, assignment := range e.Param {
@@ -155,8 +161,13 @@ func (e evalCmd) prepare(ctx context.Context, env environment, target harness.Ta
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, cc.ErrNoCompiler) || e.compiler(env) != "" {
+	switch {
+	case !errors.Is(err, cc.ErrNoCompiler):
 		return &exitError{exitInfra, err}
+	case e.CC != "":
+		return &exitError{exitUsage, fmt.Errorf("--cc: %w", err)}
+	case e.compiler(env) != "":
+		return &exitError{exitInfra, fmt.Errorf("the environment variable CC: %w", err)}
 	}
 	if !e.Setup {
 		return &exitError{exitInfra, fmt.Errorf("%w: run `%s`, or this command with --setup", err, remedy(needCC))}

@@ -57,7 +57,7 @@ func TestKeyIsNowhereAroundAProcess(t *testing.T) {
 	needCompiler(t)
 	script := thirty(t, 0)
 	script.Rules = append([]scripted.Rule{{Times: 1, Text: "your key is " + processKey}, {Times: 1, Status: 500, Body: "bad key " + processKey},
-		{From: 6, Status: 400, Body: `{"error": {"message": "Incorrect API key provided: ` + processKey + `"}}`}}, script.Rules...)
+		{From: 9, Status: 400, Body: `{"error": {"message": "Incorrect API key provided: ` + processKey + `"}}`}}, script.Rules...)
 	server, url := serve(t, script, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Key", processKey)
@@ -71,7 +71,7 @@ func TestKeyIsNowhereAroundAProcess(t *testing.T) {
 	p.until(t, "drafts have been tried, and the refusal is told", 4*time.Minute, func() bool {
 		looked += lookAtProcesses(t, p.cmd.Process.Pid)
 		l := readLog(t, dir)
-		return l != nil && len(l.State.Drafts.Taken) >= 2 && len(l.notes) > 0 && len(server.Calls()) >= 6
+		return l != nil && len(l.State.Drafts.Taken) >= 2 && len(l.notes) > 0 && len(server.Calls()) >= 9
 	})
 	ctl(t, dir, "stop")
 	if code := p.wait(t, 2*time.Minute); code != exitOK && code != exitVerdict {

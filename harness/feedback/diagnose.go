@@ -152,7 +152,9 @@ func where(e *harness.Evidence) string {
 	if e.Distribution != "" {
 		parts = append(parts, fmt.Sprintf("input set %d, %s", e.InputSet, e.Distribution))
 	}
-	if e.Tensor != "" && len(e.Index) > 0 {
+	if e.Tensor != "" && len(e.Index) > 0 && e.Got == e.Want { // what was found is no wrong value: a write too late or out of bounds
+		parts = append(parts, fmt.Sprintf("%s%v", e.Tensor, e.Index))
+	} else if e.Tensor != "" && len(e.Index) > 0 {
 		parts = append(parts, fmt.Sprintf("%s%v is %.6g, want %.6g", e.Tensor, e.Index, float64(e.Got), float64(e.Want)))
 	} else if e.Tensor != "" {
 		parts = append(parts, e.Tensor)

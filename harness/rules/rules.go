@@ -10,6 +10,9 @@ import (
 	"ridgepoint/harness"
 )
 
+// Kernel is the rule that a launch and the function that it names fit together.
+const Kernel = "kernel"
+
 // Violation is one finding. Refuse says that the candidate ends here with the fault rules; otherwise it is a warning.
 type Violation struct {
 	Rule   string `json:"rule"`

@@ -183,16 +183,16 @@ func (c *checker) parameters(name string) ([]string, bool) {
 func (c *checker) kernels() {
 	for _, l := range c.structure.Launches {
 		if !c.names(l.Kernel) && !c.pastes() {
-			c.add(token{line: 1, column: 1}, true, "kernel", "name a function of this file in the launch", "the file has no function %s", l.Kernel)
+			c.add(token{line: 1, column: 1}, true, Kernel, "name a function of this file in the launch", "the file has no function %s", l.Kernel)
 			continue
 		}
 		params, ok := c.parameters(l.Kernel)
 		if ok && len(params) != len(l.Args) {
-			c.add(c.definition(l.Kernel), true, "kernel", "pass exactly the kernel's parameters, in their order", "%s has %d parameters, the launch passes %d arguments (%s)",
+			c.add(c.definition(l.Kernel), true, Kernel, "pass exactly the kernel's parameters, in their order", "%s has %d parameters, the launch passes %d arguments (%s)",
 				l.Kernel, len(params), len(l.Args), strings.Join(l.Args, ", "))
 		}
 		if ok && c.structure.Target != harness.TargetCPU && !c.plainName() {
-			c.add(c.definition(l.Kernel), true, "kernel", "write extern \"C\" before __global__", "%s has a C++ name, by which the launch cannot find it", l.Kernel)
+			c.add(c.definition(l.Kernel), true, Kernel, "write extern \"C\" before __global__", "%s has a C++ name, by which the launch cannot find it", l.Kernel)
 		}
 	}
 }

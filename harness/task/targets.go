@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -150,6 +151,10 @@ func (d *taskDecoder) arch(spec *harness.TargetSpec, n *node, what string) {
 func (d *taskDecoder) source(n *node, what string) harness.Source {
 	name := d.text(n, what)
 	if d.err != nil {
+		return harness.Source{}
+	}
+	if clean := path.Clean(name); path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") {
+		d.fail(n, "copy it beside the task file and name it from there", "%s: %s lies outside the task's folder", what, name)
 		return harness.Source{}
 	}
 	text, err := d.folder.read(name)

@@ -24,6 +24,17 @@ import (
 // ErrNoCompiler says that this machine has no C compiler.
 var ErrNoCompiler = errors.New("no C compiler (gcc, clang or cc) is on PATH")
 
+// notThere says that the compiler that a person named is not there. It is an ErrNoCompiler too.
+type notThere struct{ name, where string }
+
+// Error says what is missing and what to name instead.
+func (e *notThere) Error() string {
+	return fmt.Sprintf("the C compiler %s %s: name another, or none for the first of gcc, clang and cc on PATH", e.name, e.where)
+}
+
+// Is makes it an ErrNoCompiler.
+func (e *notThere) Is(target error) bool { return target == ErrNoCompiler }
+
 // Compiler is one C compiler of this machine.
 type Compiler struct {
 	path    string
@@ -61,8 +72,11 @@ func Find(ctx context.Context, name string, config Config) (*Compiler, error) {
 		}
 		return identify(ctx, path, config)
 	}
+	if strings.Contains(name, "/") {
+		return nil, &notThere{name, "is not there or may not be executed"}
+	}
 	if name != "" {
-		return nil, fmt.Errorf("find C compiler %q on PATH: %w", name, ErrNoCompiler)
+		return nil, &notThere{name, "is not on PATH"}
 	}
 	return nil, ErrNoCompiler
 }
