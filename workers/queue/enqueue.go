@@ -26,14 +26,14 @@ func (n *Node) enqueue(ctx context.Context, h workers.Header, body any) error {
 	if err != nil {
 		return err
 	}
+	ctx, lost := witness(ctx)
 	_, err = n.tasks.Load().EnqueueContext(ctx, asynq.NewTask(h.Kind.String(), payload), asynq.Queue(h.Queue), asynq.TaskID(h.TaskID),
 		asynq.MaxRetry(maxRetry), asynq.Timeout(taskTimeout))
 	if err == nil || errors.Is(err, asynq.ErrTaskIDConflict) {
 		return nil
 	}
-	// asynq keeps only the text of what Redis said; whether Redis is away must be asked afresh.
-	if away := ping(ctx, n.client); away != nil {
-		err = away
+	if *lost != nil { // asynq keeps only the text of it
+		err = *lost
 	}
 	return fmt.Errorf("enqueue %s to %s: %w", h.TaskID, h.Queue, err)
 }

@@ -56,8 +56,21 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 		h.count(cmd)
-		return next(ctx, cmd)
+		err := next(ctx, cmd)
+		if seen, ok := ctx.Value(witnessKey{}).(*error); ok && err != nil && isAway(err) {
+			*seen = err
+		}
+		return err
 	}
+}
+
+type witnessKey struct{}
+
+// witness returns a context under which the last error that says that Redis is away is kept, for callers that get only its text.
+// One goroutine may use it.
+func witness(ctx context.Context) (context.Context, *error) {
+	seen := new(error)
+	return context.WithValue(ctx, witnessKey{}, seen), seen
 }
 
 // ProcessPipelineHook counts every command of a pipeline as one message.
