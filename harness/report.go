@@ -170,9 +170,12 @@ type Split struct {
 	Load    float64 `json:"load"`
 	Inputs  float64 `json:"inputs"`
 	Verify  float64 `json:"verify"`
-	Flush   float64 `json:"flush"`
+	Flush   float64 `json:"flush"` // on GPU targets by events, a part of Device
 	Measure float64 `json:"measure"`
 	Device  float64 `json:"device"` // event-measured device time within the above
+	// Kernels is the part of Device in which kernels that are timed ran. What is neither that nor Flush is verification: its own
+	// launches, and around each timed one the rewriting, poisoning and comparing.
+	Kernels float64 `json:"kernels,omitempty"`
 	Total   float64 `json:"total"`
 }
 

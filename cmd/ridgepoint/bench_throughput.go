@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -15,6 +16,8 @@ import (
 
 	"ridgepoint/configs"
 	"ridgepoint/harness"
+	"ridgepoint/harness/device"
+	"ridgepoint/harness/measure"
 	"ridgepoint/harness/task"
 	"ridgepoint/scheduler"
 	"ridgepoint/scheduler/memory"
@@ -32,6 +35,7 @@ type benchThroughputCmd struct {
 	Optimizer string        `default:"tpe" help:"Parameter search."`
 	Seed      uint64        `default:"1" help:"Seed of every random choice."`
 	Records   string        `placeholder:"FILE" help:"Write the raw records, one JSON object a line."`
+	Emulated  int           `placeholder:"N" help:"Instead, send N candidates over the queue to the emulated device and count what became of them: no card is needed, and times are refused."`
 	Latency   int           `placeholder:"N" help:"Instead, submit N candidates one after another to idle workers and print how long each took to its report."`
 	JSON      bool          `name:"json" help:"Print one JSON object."`
 }
@@ -52,6 +56,10 @@ type throughput struct {
 	DeviceBusy  float64            `json:"device_busy"`        // event-measured device time over wall time
 	WorkerHeld  float64            `json:"worker_held"`        // time in which a worker held the device, over wall time
 	MedianMS    map[string]float64 `json:"median_ms"`          // of one full evaluation, by part
+	// Verification is the median share of an evaluation's device time that is neither flush nor timed kernels.
+	Verification float64            `json:"verification_share"`
+	HeldBy       map[string]float64 `json:"held_by"`           // share of the wall time by the trials' purpose
+	Untimed      bool               `json:"untimed,omitempty"` // emulated: counts alone
 }
 
 // Run tunes in a store of its own, which it removes.
@@ -74,6 +82,9 @@ func (c *benchThroughputCmd) Run(ctx context.Context, env environment) error {
 		if at < 0 {
 			return &exitError{exitUsage, fmt.Errorf("task %s has no structure %s for %s", c.Task, c.Structure, c.Target)}
 		}
+	}
+	if c.Emulated > 0 {
+		return c.emulated(ctx, env, campaign, structures[at])
 	}
 	if c.Latency > 0 {
 		return c.latency(ctx, env, campaign, structures[at])
@@ -100,17 +111,31 @@ func (c *benchThroughputCmd) Run(ctx context.Context, env environment) error {
 	if err = errors.Join(runErr, err, store.Close()); err != nil {
 		return err
 	}
+	return c.told(env, records, campaign, structures[at])
+}
+
+// told keeps the records where they are asked for and prints their summary.
+func (c *benchThroughputCmd) told(env environment, records []*harness.Record, campaign *scheduler.Campaign, st *harness.Structure) error {
 	if c.Records != "" {
 		if err := writeRecords(c.Records, records); err != nil {
 			return err
 		}
 	}
 	t := summarise(records)
-	t.Task, t.Structure, t.Racing, t.Ridgepoint = c.Task, structures[at].Name, c.Racing, buildVersion()
+	t.Task, t.Structure, t.Racing, t.Ridgepoint = c.Task, st.Name, c.Racing, buildVersion()
+	if t.Untimed = campaign.Baseline.Options.Arch == device.Emulated; t.Untimed {
+		t.refuse()
+	}
 	if c.JSON {
 		return writeJSON(env.stdout, t)
 	}
 	return t.print(env.stdout)
+}
+
+// refuse takes every time back: on the emulated device none means anything.
+func (t *throughput) refuse() {
+	t.PerSecond, t.Decided, t.DeviceBusy, t.WorkerHeld, t.WallSeconds, t.Verification = 0, 0, 0, 0, 0, 0
+	t.MedianMS, t.HeldBy = nil, nil
 }
 
 func writeRecords(file string, records []*harness.Record) (err error) {
@@ -156,23 +181,32 @@ func summarise(records []*harness.Record) throughput {
 		}
 		t.Evaluations++
 		s := p.Split
-		for name, v := range map[string]float64{"queue": s.Queue, "compile": s.Compile, "load": s.Load, "inputs": s.Inputs, "verify": s.Verify, "measure": s.Measure, "device": s.Device,
+		if s.Device > 0 {
+			parts["verification"] = append(parts["verification"], 1e3*(s.Device-s.Flush-s.Kernels)/s.Device)
+		}
+		for name, v := range map[string]float64{"queue": s.Queue, "compile": s.Compile, "load": s.Load, "inputs": s.Inputs, "verify": s.Verify, "measure": s.Measure, "device": s.Device, "flush": s.Flush, "kernels": s.Kernels,
 			"total": s.Total, "rest": s.Total - s.Load - s.Inputs - s.Verify - s.Measure} {
 			parts[name] = append(parts[name], 1e3*v)
 		}
 	}
-	var device, held float64 // of confirmations in between, too
+	var busy, held float64 // of confirmations in between, too
+	t.HeldBy = map[string]float64{}
+	t.WallSeconds = end.Sub(begin).Seconds()
 	for _, r := range records {
 		if p := &r.Report; !p.Started.Before(begin) && !p.Finished.After(end) {
-			device += p.Split.Device
+			busy += p.Split.Device
 			held += p.Split.Total
+			t.HeldBy[r.Purpose] += p.Split.Total / t.WallSeconds
 		}
 	}
-	t.WallSeconds = end.Sub(begin).Seconds()
 	if t.WallSeconds > 0 {
 		t.PerSecond = float64(t.Evaluations) / t.WallSeconds
 		t.Decided = float64(t.Evaluations+t.Censored+t.Failed) / t.WallSeconds
-		t.DeviceBusy, t.WorkerHeld = device/t.WallSeconds, held/t.WallSeconds
+		t.DeviceBusy, t.WorkerHeld = busy/t.WallSeconds, held/t.WallSeconds
+	}
+	if v := parts["verification"]; len(v) > 0 {
+		t.Verification = measure.Median(v) / 1e3
+		delete(parts, "verification")
 	}
 	t.MedianMS = map[string]float64{}
 	for name, v := range parts {
@@ -183,11 +217,23 @@ func summarise(records []*harness.Record) throughput {
 }
 
 func (t throughput) print(w io.Writer) error {
+	if t.Untimed {
+		_, err := fmt.Fprintf(w, "%s / %s on the emulated device: %d evaluations, %d failed; times are refused there\n", t.Task, t.Structure, t.Evaluations, t.Failed)
+		return err
+	}
 	_, err := fmt.Fprintf(w, "%s / %s on %s, racing %t, %.1f s\n%d evaluations, %d censored, %d failed\n%.2f evaluations a second, %.2f decided a second, device_busy %.2f, worker_held %.2f\nmedian of one evaluation, ms:",
 		t.Task, t.Structure, t.Device, t.Racing, t.WallSeconds, t.Evaluations, t.Censored, t.Failed, t.PerSecond, t.Decided, t.DeviceBusy, t.WorkerHeld)
-	for _, name := range []string{"queue", "compile", "load", "inputs", "verify", "measure", "device", "rest", "total"} {
+	for _, name := range []string{"queue", "compile", "load", "inputs", "verify", "flush", "measure", "rest", "total", "device", "kernels"} {
 		if err == nil {
 			_, err = fmt.Fprintf(w, " %s %.1f", name, t.MedianMS[name])
+		}
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(w, "\nverification takes %.0f %% of an evaluation's device time (flush and timed kernels the rest; wanted: 35 %% at most)\nthe device was held by:", 100*t.Verification)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.HeldBy)) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, " %s %.2f", name, t.HeldBy[name])
 		}
 	}
 	if err == nil {
@@ -206,12 +252,7 @@ func (c *benchThroughputCmd) latency(ctx context.Context, env environment, campa
 	rng := rand.New(rand.NewPCG(c.Seed, 0x1a7e))
 	var took []float64
 	for len(took) <= c.Latency {
-		config := harness.Configuration{}
-		for _, p := range s.Params {
-			values := task.Values(p)
-			config[p.Name] = values[rng.IntN(len(values))]
-		}
-		candidate, err := task.NewCandidate(campaign.Task, s, config)
+		candidate, err := task.NewCandidate(campaign.Task, s, drawn(s, rng))
 		if err != nil {
 			continue // not feasible: draw again
 		}

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"ridgepoint/harness/gpu"
 	"ridgepoint/harness/runner"
 	"ridgepoint/harness/sandbox"
+	"ridgepoint/harness/toolchain/nvrtc"
 )
 
 func TestMain(m *testing.M) {
-	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) {
+	if sandbox.Main(os.Args[1:]) || runner.Main(os.Args[1:]) || nvrtc.Main(os.Args[1:]) || gpu.Main(os.Args[1:]) {
 		return
 	}
 	if os.Getenv(asProcess) != "" {

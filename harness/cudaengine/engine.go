@@ -60,11 +60,13 @@ type Engine struct {
 	ends    []device.Event  // after them
 	span    [2]device.Event // round everything of a burst
 	fence   device.Event    // before a flush
+	fences  []device.Event  // the same, of each launch of a burst
 	monitor *device.Monitor // nil: none
 	state   State
 	peaks   Peaks
 	busy    time.Time     // when the device last had work
 	worked  time.Duration // since DeviceBusy was last called
+	flushed time.Duration // since DeviceFlush was last called
 	lost    atomic.Bool
 }
 
@@ -214,6 +216,18 @@ func (e *Engine) stop(doing string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
+}
+
+// fencesOf returns n events for what lies before flushes, made once and kept.
+func (e *Engine) fencesOf(s *device.Session, n int) ([]device.Event, error) {
+	for len(e.fences) < n {
+		ev, err := s.NewEvent()
+		if err != nil {
+			return nil, err
+		}
+		e.fences = append(e.fences, ev)
+	}
+	return e.fences[:n], nil
 }
 
 // eventPairs returns n events for beginnings and n for ends, made once and kept. Both kinds lie apart: the driver keeps the

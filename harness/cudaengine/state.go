@@ -64,6 +64,13 @@ func (e *Engine) Peaks() Peaks { return e.peaks }
 // Monitor returns the card's monitor, or nil.
 func (e *Engine) Monitor() *device.Monitor { return e.monitor }
 
+// DeviceFlush returns the part of DeviceBusy in which caches were flushed before the launches of bursts, with the wait for it.
+func (e *Engine) DeviceFlush() time.Duration {
+	d := e.flushed
+	e.flushed = 0
+	return d
+}
+
 // DeviceBusy returns the time that the device spent on candidates' stages since it was last called: from the first thing
 // queued of each burst or launch to its last, by events.
 func (e *Engine) DeviceBusy() time.Duration {

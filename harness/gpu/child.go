@@ -160,6 +160,7 @@ func (c *child) bout(ctx context.Context, o *boutOrder) (answer, error) {
 	waited := time.Since(begin)
 	c.engine.TakeState()
 	c.engine.DeviceBusy()
+	c.engine.DeviceFlush()
 	b := judge.Bout{Request: o.Request, Engine: c.engine, Module: o.Module, Rivals: o.Rivals, Pool: c.pool, LaunchLimit: o.LaunchLimit, Environment: c.environment(o.Module.Build.Toolchain)}
 	c.gather(ctx, b.Request)
 	r, err := judge.Evaluate(ctx, b)
@@ -171,7 +172,7 @@ func (c *child) bout(ctx context.Context, o *boutOrder) (answer, error) {
 		return answer{}, err
 	}
 	r.Split.Queue = waited.Seconds()
-	r.Split.Device = c.engine.DeviceBusy().Seconds()
+	r.Split.Device, r.Split.Flush = c.engine.DeviceBusy().Seconds(), c.engine.DeviceFlush().Seconds()
 	state := c.engine.TakeState()
 	r.Environment.Throttle = state.Throttle
 	if state.Readings > 0 {

@@ -157,6 +157,7 @@ func addSplit(to *harness.Split, s harness.Split) {
 	to.Flush += s.Flush
 	to.Measure += s.Measure
 	to.Device += s.Device
+	to.Kernels += s.Kernels
 }
 
 // details are the lines that feedback folds away.

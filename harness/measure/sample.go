@@ -95,6 +95,7 @@ func (b *bench) burst(ctx context.Context, device verify.Burster, n int, timing 
 func (b *bench) count(lap verify.Lap, found []verify.Comparison) {
 	b.slowestUS = max(b.slowestUS, float64(lap.Kernels)/float64(time.Microsecond))
 	b.split.Device += lap.Kernels.Seconds()
+	b.split.Kernels += lap.Kernels.Seconds()
 	for _, c := range found {
 		b.tally.Add(c)
 	}
