@@ -90,7 +90,7 @@ func (m *models) open(ctx context.Context, l *loop.Loop) error {
 		if err != nil {
 			return err
 		}
-		p, err := pool.New(pool.Config{Models: settings.Pool.Models, Budget: budget}, c.Seed, ledger, pool.Hooks{EnvFunc: m.session.env.getenv, ReadFileFunc: os.ReadFile, NowFunc: time.Now,
+		p, err := pool.New(pool.Config{Models: settings.Pool.Models, Budget: budget}, c.Seed, ledger, pool.Hooks{EnvFunc: m.session.env.getenv, ReadFileFunc: os.ReadFile, NowFunc: time.Now, SandboxFunc: confineModel(m.log),
 			ArrivedFunc: func(id string, r *llm.Reply) error { return m.proposer.Arrived(context.WithoutCancel(ctx), l, id, r) }})
 		if err != nil {
 			return &exitError{exitUsage, err}

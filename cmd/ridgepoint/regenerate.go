@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"ridgepoint/harness"
 	"ridgepoint/llm"
 	"ridgepoint/llm/cassette"
@@ -30,7 +32,7 @@ func regenerated(ctx context.Context, env environment, store *memory.Store, w *w
 		client, err = cassette.Open(settings.Replay)
 	} else {
 		client, err = pool.New(settings.Pool, v.Campaign.Seed, pool.Ledger{Campaign: v.State.Drafts.Spent, Days: v.State.Drafts.Days},
-			pool.Hooks{EnvFunc: env.getenv, ReadFileFunc: os.ReadFile, NowFunc: time.Now})
+			pool.Hooks{EnvFunc: env.getenv, ReadFileFunc: os.ReadFile, NowFunc: time.Now, SandboxFunc: confineModel(zerolog.New(env.stderr).Level(zerolog.WarnLevel))})
 	}
 	if err != nil {
 		return nil, &exitError{exitUsage, err}

@@ -35,6 +35,12 @@ var programCalls = []uintptr{
 	unix.SYS_LANDLOCK_RESTRICT_SELF,
 }
 
+// networkCalls are what a client of the network uses besides. Without capabilities no raw or packet socket can be made by them.
+var networkCalls = []uintptr{
+	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SENDMMSG, unix.SYS_RECVMMSG,
+	unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT, unix.SYS_SHUTDOWN,
+}
+
 // callNames name the calls that hostile code is likely to try, for messages.
 var callNames = map[uintptr]string{
 	unix.SYS_OPENAT: "openat", unix.SYS_OPENAT2: "openat2", unix.SYS_SOCKET: "socket", unix.SYS_SOCKETPAIR: "socketpair", unix.SYS_CONNECT: "connect", unix.SYS_BIND: "bind",

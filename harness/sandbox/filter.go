@@ -95,7 +95,8 @@ const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID
 
 // stageFilter is the allow-list for confined programs: what compilers, interpreters and the Go runtime use. Everything else,
 // sockets, mounts, namespaces, tracing, keys, BPF, io_uring, clocks and modules among it, does not exist for them (ENOSYS).
-func stageFilter() []unix.SockFilter {
+// With network, those calls of sockets are there that a client needs.
+func stageFilter(network bool) []unix.SockFilter {
 	rules := []rule{
 		{number: unix.SYS_CLONE, conditional: true, arg: 0, mask: namespaceFlags, value: 0, action: actionAllow, otherwise: actionErrno(unix.EPERM)},
 		{number: unix.SYS_CLONE3, action: actionErrno(unix.ENOSYS)}, // its flags are in memory: the C library falls back to clone
@@ -106,6 +107,11 @@ func stageFilter() []unix.SockFilter {
 	}
 	for _, n := range legacyProgramCalls {
 		rules = append(rules, rule{number: n, action: actionAllow})
+	}
+	if network {
+		for _, n := range networkCalls {
+			rules = append(rules, rule{number: n, action: actionAllow})
+		}
 	}
 	return assemble(rules, actionErrno(unix.ENOSYS))
 }

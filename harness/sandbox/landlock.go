@@ -45,7 +45,7 @@ func restrictFiles(o order) error {
 		handled |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
-	if abi >= 4 {
+	if abi >= 4 && !o.Policy.Network {
 		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 6 {

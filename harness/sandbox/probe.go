@@ -57,7 +57,7 @@ func tryNamespaces() (namespaces, mounts bool) {
 	}
 	bare := exec.Command(program)
 	bare.SysProcAttr = &syscall.SysProcAttr{}
-	isolate(bare.SysProcAttr)
+	isolate(bare.SysProcAttr, false)
 	if bare.Run() != nil {
 		return false, false
 	}
@@ -69,7 +69,7 @@ func tryNamespaces() (namespaces, mounts bool) {
 	cmd := exec.Command("/proc/self/exe", stageArgument, `{"policy":{"name":"probe","work_dir":"`+dir+`"},"level":"full"}`, program)
 	cmd.Env = []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	isolate(cmd.SysProcAttr)
+	isolate(cmd.SysProcAttr, false)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	return true, cmd.Run() == nil

@@ -29,6 +29,8 @@ type Policy struct {
 	Writable bool   `json:"writable"`
 	// ReadOnly are further files and folders the program may read, at their own paths.
 	ReadOnly []string `json:"read_only,omitempty"`
+	// Network leaves the program this machine's network. Compilers and candidates never have it.
+	Network bool `json:"network,omitempty"`
 	// Locks says that the program calls Lock before hostile code runs: stage one then installs no filter of its own, which
 	// would refuse calls silently before Lock's could report them.
 	Locks  bool   `json:"locks,omitempty"`

@@ -50,14 +50,17 @@ func Command(p Policy, level Level, env []string, path string, args ...string) (
 	cmd.Dir = p.WorkDir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if level == LevelFull {
-		isolate(cmd.SysProcAttr)
+		isolate(cmd.SysProcAttr, p.Network)
 	}
 	return cmd, nil
 }
 
 // isolate asks for the namespaces, with this user mapped to root inside, and for root an unprivileged user beside.
-func isolate(attr *syscall.SysProcAttr) {
-	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS
+func isolate(attr *syscall.SysProcAttr, network bool) {
+	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	if !network {
+		attr.Cloneflags |= syscall.CLONE_NEWNET
+	}
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	if os.Getuid() == 0 {
@@ -133,7 +136,7 @@ func enter(text, path string, args []string) error {
 		return err
 	}
 	if !o.Policy.Locks {
-		if err := installFilter(stageFilter(), 0); err != nil && o.Level == LevelFull {
+		if err := installFilter(stageFilter(o.Policy.Network), 0); err != nil && o.Level == LevelFull {
 			return fmt.Errorf("install the system-call filter: %w", err)
 		}
 	}

@@ -27,7 +27,27 @@ type Config struct {
 	LimitBytes int64         `yaml:"limit_bytes" json:"limit_bytes,omitempty"` // of stdout; 0: 4 MB
 	// Env names variables that the program may see besides PATH, HOME, LANG and TMPDIR.
 	Env []string `yaml:"env" json:"env,omitempty"`
+	// Sandbox is full (the program runs in a sandbox or not at all), off, or auto: in a sandbox where the machine makes one.
+	Sandbox string   `yaml:"sandbox" json:"sandbox,omitempty"` // "": auto
+	Network bool     `yaml:"network" json:"network,omitempty"` // that the sandbox leaves the program the network
+	Files   []string `yaml:"files" json:"files,omitempty"`     // files and folders that it may read there besides the system's
 }
+
+// Confinement is what a sandbox leaves the program.
+type Confinement struct {
+	Model   string // for messages
+	Must    bool   // refuse to run it unconfined
+	Folder  string // its own, writable
+	Network bool
+	Files   []string // absolute, with the program's own
+}
+
+// The words of Config.Sandbox.
+const (
+	sandboxAuto = "auto"
+	sandboxFull = "full"
+	sandboxOff  = "off"
+)
 
 const (
 	defaultTimeout    = 10 * time.Minute
@@ -52,6 +72,14 @@ func (c Config) Validate() error {
 			}
 		}
 	}
+	if c.Sandbox != "" && c.Sandbox != sandboxAuto && c.Sandbox != sandboxFull && c.Sandbox != sandboxOff {
+		return fmt.Errorf("%s.sandbox: %q; want auto, full or off", where, c.Sandbox)
+	}
+	for _, f := range c.Files {
+		if !filepath.IsAbs(f) {
+			return fmt.Errorf("%s.files: %s: write the whole path: the program does not run where you are", where, f)
+		}
+	}
 	if c.Timeout < 0 || c.Retries < 0 || c.LimitBytes < 0 {
 		return fmt.Errorf("%s: timeout, retries and limit_bytes may not be negative", where)
 	}
@@ -62,8 +90,9 @@ func (c Config) Validate() error {
 type Hooks struct {
 	// EnvFunc reads a variable of this process's environment.
 	EnvFunc func(name string) string
-	// SandboxFunc may wrap the command, e.g. to hide the file system, before it starts.
-	SandboxFunc func(cmd *exec.Cmd) error
+	// SandboxFunc wraps the command before it starts, so that it sees no more than the confinement says. It reports whether it did: a
+	// machine without the means leaves the command as it is, unless the confinement must be.
+	SandboxFunc func(cmd *exec.Cmd, c Confinement) (bool, error)
 	ArrivedFunc func(requestID string, r *llm.Reply) error
 	SleepFunc   func(ctx context.Context, d time.Duration) error
 }
@@ -185,10 +214,9 @@ func (c *Client) once(ctx context.Context, prompt string) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second // a grandchild that keeps stdout open does not hold us
-	if c.hooks.SandboxFunc != nil {
-		if err := c.hooks.SandboxFunc(cmd); err != nil {
-			return "", fmt.Errorf("sandbox model %s: %w", c.config.Name, err)
-		}
+	confined, err := c.confine(cmd, dir)
+	if err != nil {
+		return "", err
 	}
 	err = cmd.Run()
 	if cmd.Process != nil {
@@ -204,9 +232,9 @@ func (c *Client) once(ctx context.Context, prompt string) (string, error) {
 	case timed.Err() != nil:
 		return "", c.fail(llm.KindTimeout, fmt.Sprintf("no reply within %s; it was killed. %s", c.config.Timeout, said))
 	case err != nil:
-		return "", c.fail(llm.KindProgram, fmt.Sprintf("%v: %s", err, said))
+		return "", c.fail(llm.KindProgram, fmt.Sprintf("%v: %s%s", err, said, c.advice(confined)))
 	case strings.TrimSpace(text) == "":
-		return "", c.fail(llm.KindGarbage, "nothing on stdout. "+said)
+		return "", c.fail(llm.KindGarbage, "nothing on stdout. "+said+c.advice(confined))
 	default:
 		return text, nil
 	}

@@ -43,6 +43,9 @@ type Model struct {
 	// Or an external program.
 	Command []string `yaml:"command" json:"command,omitempty"`
 	Env     []string `yaml:"env" json:"env,omitempty"` // variables that the program may see
+	Sandbox string   `yaml:"sandbox" json:"sandbox,omitempty"`
+	Network bool     `yaml:"network" json:"network,omitempty"`
+	Files   []string `yaml:"files" json:"files,omitempty"`
 
 	Timeout           time.Duration `yaml:"timeout" json:"timeout,omitempty"`
 	Retries           *int          `yaml:"retries" json:"retries,omitempty"`
@@ -110,6 +113,9 @@ func (m Model) validate() error {
 		}
 		return m.program().Validate()
 	}
+	if m.Sandbox != "" || m.Network || len(m.Files) > 0 {
+		return fmt.Errorf("%s: sandbox, network and files are for models that are a command", where)
+	}
 	if m.KeyEnv != "" && m.KeyFile != "" {
 		return fmt.Errorf("%s: key_env or key_file, not both", where)
 	}
@@ -123,7 +129,7 @@ func (m Model) endpoint() openai.Config {
 }
 
 func (m Model) program() command.Config {
-	c := command.Config{Name: m.Name, Command: m.Command, Timeout: m.Timeout, LimitBytes: m.LimitBytes, Env: m.Env, Retries: 1}
+	c := command.Config{Name: m.Name, Command: m.Command, Timeout: m.Timeout, LimitBytes: m.LimitBytes, Env: m.Env, Retries: 1, Sandbox: m.Sandbox, Network: m.Network, Files: m.Files}
 	if m.Retries != nil {
 		c.Retries = *m.Retries
 	}

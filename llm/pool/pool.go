@@ -26,7 +26,7 @@ type Hooks struct {
 	SleepFunc    func(ctx context.Context, d time.Duration) error
 	// ArrivedFunc must make a reply, with its cost, durable: what has arrived is never paid for again.
 	ArrivedFunc func(requestID string, r *llm.Reply) error
-	SandboxFunc func(cmd *exec.Cmd) error
+	SandboxFunc func(cmd *exec.Cmd, c command.Confinement) (bool, error)
 }
 
 // Ledger is what was spent before: by the campaign, and by day (llm.Day). A resumed campaign hands over what its log says.
