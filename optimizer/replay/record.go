@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -207,6 +208,9 @@ func (r *Record) put(pool *optimizer.Pool, l *line) error {
 		return err
 	}
 	id, _ := pool.ID(row)
+	if r.Time[id] != 0 { // a measured time is positive, a missing one NaN
+		return errors.New("stands there twice")
+	}
 	r.Time[id], r.Fail[id], r.Compile[id], r.Bench[id] = math.NaN(), l.Fail, l.C, l.B
 	if l.T == nil {
 		if l.Fail == "" {

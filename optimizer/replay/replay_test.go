@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,6 +83,7 @@ func must(b []byte, err error) []byte {
 func FuzzReadJSON(f *testing.F) {
 	f.Add(must(os.ReadFile("testdata/cache_small.json")))
 	f.Add(must(os.ReadFile("testdata/t4_small.json")))
+	f.Add([]byte(`{"device_name":"d","kernel_name":"k","tune_params_keys":["x"],"tune_params":{"x":[1]},"cache":{"1":{"x":1,"time":"CompilationFailedConfig"}}}`)) // nothing was measured
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := readJSON("x", b); err == nil && (r == nil || math.IsInf(r.Best, 0)) {
 			t.Fatalf("accepted %q without a best", b)
@@ -91,9 +93,15 @@ func FuzzReadJSON(f *testing.F) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"name\":\"a\",\"params\":[{\"name\":\"x\",\"values\":[1,2]}],\"constraints_exact\":true}\n{\"x\":[1],\"t\":1}\n{\"x\":[2],\"t\":null}\n"))
+	const header = "{\"name\":\"a\",\"params\":[{\"name\":\"x\",\"values\":[1,2]}],\"constraints_exact\":true}\n"
+	f.Add([]byte(header + "{\"x\":[1],\"t\":0}\n{\"x\":[2],\"t\":3}\n")) // refused, each for a reason of its own
+	f.Add([]byte(header + "{\"x\":[1],\"t\":1}\n{\"x\":[1],\"t\":2}\n"))
+	f.Add([]byte(header + "{\"x\":[1],\"t\":1}\n{\"x\":[2,3],\"t\":2}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := Read(bytes.NewReader(b)); err == nil && !(r.Best > 0) {
 			t.Fatalf("accepted %q with best %v", b, r.Best)
+		} else if err == nil && slices.Contains(r.Time, 0) {
+			t.Fatalf("accepted %q with a configuration that nobody measured: %v", b, r.Time)
 		}
 	})
 }

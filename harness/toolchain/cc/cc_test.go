@@ -216,6 +216,7 @@ func TestFindNamesWhatIsMissing(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("kernel.c:2:11: error: expected expression before ';' token\n", "a\nb\n")
 	f.Add("/usr/bin/ld: kernel.o: undefined reference to `x'\n", "")
+	f.Add("kernel.c:10:20: warning: w\n", "x")
 	f.Add("kernel.c:99999999999999999999:1: warning: w\n", "x")
 	f.Fuzz(func(t *testing.T, text, source string) {
 		for _, d := range parse(text, source) {

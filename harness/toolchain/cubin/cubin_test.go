@@ -75,6 +75,7 @@ func FuzzParse(f *testing.F) {
 
 func FuzzDiagnostics(f *testing.F) {
 	f.Add("kernel.cu(1): error: x", "one")
+	f.Add("kernel.cu(10): error: x\nkernel.cu:20:3: warning: y\n", "one\ntwo")
 	f.Fuzz(func(t *testing.T, log, source string) {
 		if d := Diagnostics(log, "kernel.cu", source, 3); len(d) > 3 {
 			t.Errorf("%d diagnostics, want at most 3", len(d))
