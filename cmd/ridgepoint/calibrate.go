@@ -35,9 +35,11 @@ func (c calibrateCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
+	say, quiet := progressTo(env.stderr)
+	defer quiet()
 	var p *check.Calibration
 	for i, candidate := range candidates {
-		p, err = check.Calibrate(ctx, j, loaded.Task, candidate, c.Seed)
+		p, err = check.Calibrate(ctx, j, loaded.Task, candidate, c.Seed, say)
 		if err == nil || ctx.Err() != nil || i == len(candidates)-1 {
 			break
 		}

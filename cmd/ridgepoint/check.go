@@ -53,7 +53,9 @@ func (c checkCmd) Run(ctx context.Context, env environment) error {
 		enc := json.NewEncoder(env.stdout)
 		report = func(f check.Finding) { _ = enc.Encode(f) } // likewise
 	}
-	ok, err := check.Run(ctx, check.Config{Task: loaded.Task, Judge: j, Targets: targets, Seed: c.Seed, Shipped: loaded.Shipped, ReportFunc: report})
+	say, quiet := progressTo(env.stderr)
+	defer quiet()
+	ok, err := check.Run(ctx, check.Config{Task: loaded.Task, Judge: j, Targets: targets, Seed: c.Seed, Shipped: loaded.Shipped, ReportFunc: report, ProgressFunc: say})
 	if err = errors.Join(err, j.Close()); err != nil {
 		return evalError(err)
 	}

@@ -30,8 +30,13 @@ const margin = 2.5
 const cancels = 1e-3
 
 // Calibrate runs a candidate at every scored size and proposes tolerances: 2 to 3 times the upper bound of its errors. It says
-// where the written tolerances would let a null answer pass, and where they would refuse this kernel.
-func Calibrate(ctx context.Context, j *judge.Judge, t *harness.Task, c *harness.Candidate, seed uint64) (*Calibration, error) {
+// where the written tolerances would let a null answer pass, and where they would refuse this kernel. progress, unless it is nil, is told
+// what is being done.
+func Calibrate(ctx context.Context, j *judge.Judge, t *harness.Task, c *harness.Candidate, seed uint64, progress func(what string)) (*Calibration, error) {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	progress(fmt.Sprintf("%s against the reference at every size", c.Structure.Name))
 	q := &harness.Request{Task: t, Candidate: c, Plan: harness.Plan{Stage: harness.StageCalibrate, Seed: seed}}
 	p := &Calibration{Kernel: c.Structure.Name}
 	b, r, err := j.Compile(ctx, q)
@@ -49,7 +54,7 @@ func Calibrate(ctx context.Context, j *judge.Judge, t *harness.Task, c *harness.
 	}
 	p.propose(t)
 	p.complain(t)
-	return p, p.nulls(ctx, j, t, c.Target)
+	return p, p.nulls(ctx, j, t, c.Target, progress)
 }
 
 // propose fits atol and rtol to the plain sets; the sets of larger values have atol scaled by verification.
@@ -109,10 +114,11 @@ func (p *Calibration) complain(t *harness.Task) {
 }
 
 // nulls says where the written tolerances, taken by themselves, would let a null answer pass.
-func (p *Calibration) nulls(ctx context.Context, j *judge.Judge, t *harness.Task, target harness.Target) error {
+func (p *Calibration) nulls(ctx context.Context, j *judge.Judge, t *harness.Task, target harness.Target, progress func(what string)) error {
 	written := verify.Tolerance{Abs: t.Eval.ATol, Rel: t.Eval.RTol}
 	any := false
 	for _, size := range t.ScoredSizes(target) {
+		progress(fmt.Sprintf("null answers at %s", size))
 		extents, err := task.Shapes(t, size)
 		if err != nil {
 			return err

@@ -54,6 +54,8 @@ type Config struct {
 	Seed       uint64
 	Shipped    bool // the task's baseline is part of this program
 	ReportFunc func(Finding)
+	// ProgressFunc is told what is looked at next; nil: nobody is.
+	ProgressFunc func(what string)
 }
 
 // linter is one run of all checks.
@@ -66,12 +68,13 @@ type linter struct {
 // evaluated is a *task.Error; other errors are this machine's.
 func Run(ctx context.Context, c Config) (ok bool, err error) {
 	l := &linter{Config: c}
-	for _, step := range []func(context.Context) error{l.nulls, l.inputs, l.mutants} {
+	for _, step := range []func(context.Context) error{l.reference, l.nulls, l.cheapKernels, l.inputs, l.mutants, func(context.Context) error { return l.work() }} {
 		if err := step(ctx); err != nil {
 			return false, err
 		}
 	}
 	for _, t := range c.Targets {
+		l.hidden(t)
 		if err := l.target(ctx, t); err != nil {
 			return false, err
 		}
@@ -118,6 +121,7 @@ func (l *linter) target(ctx context.Context, t harness.Target) error {
 	if err != nil {
 		return err
 	}
+	l.progress("the baseline of %s: compile, verify, time", t)
 	r, err := l.judge(ctx, l.Task, c, harness.StageFirst)
 	if skipped(ctx, err) {
 		l.reportTarget(t, Skip, "baseline", "`ridgepoint doctor` says what is missing", "cannot be judged here: %v", err)
@@ -131,10 +135,23 @@ func (l *linter) target(ctx context.Context, t harness.Target) error {
 		return nil
 	}
 	l.reportTarget(t, Pass, "baseline", "", "passes at %d sizes and %d hidden ones, largest error %.2g", len(r.Sizes), harness.StageFirst.Verification().HiddenSizes, float64(r.Errors.MaxAbs))
+	if s, below := tooFast(r); below {
+		l.reportTarget(t, Fail, "work", "correct work: it says more than the kernel has to do", "the baseline takes %.2f us at %s, where by the work stated nothing can take less than %.2f us on this device", s.MedianUS, s.Size, s.FloorUS)
+	}
 	if err := l.shifted(ctx, t, c); err != nil {
 		return err
 	}
 	return l.launchBound(ctx, t, r)
+}
+
+// tooFast returns the size at which a kernel that is known to be honest is below the floor.
+func tooFast(r *harness.Report) (harness.SizeTime, bool) {
+	for _, s := range r.Sizes {
+		if s.FloorUS > 0 && s.MedianUS < s.FloorUS {
+			return s, true
+		}
+	}
+	return harness.SizeTime{}, false
 }
 
 // skipped reports whether an error means that the target cannot be judged on this machine.

@@ -37,6 +37,7 @@ reference: REFERENCE
 sizes: SIZES
 vary: {rows: [1, 70], cols: [1, 100]}
 eval: EVAL
+work: {flops: "2*rows*cols", bytes: "8*rows*cols + 4*cols"}
 targets: {cpu: {arch: x86-64, baseline: naive.c}}
 default_launch: {kernel: scale, args: [x, b, out, rows, cols]}
 `
@@ -94,11 +95,18 @@ func TestGoodTask(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	l, found := setup(t, "2 * x + b", "[{rows: 512, cols: 512}, {rows: 600, cols: 512}]", eval, honest)
+	said := ""
+	l.ProgressFunc = func(what string) { said += what + "\n" }
 	ok, err := Run(t.Context(), l.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "nulls PASS, inputs PASS, mutants PASS, baseline PASS, shifted PASS, launches PASS"
+	want := "reference PASS, nulls PASS, cheap PASS, inputs PASS, mutants PASS, work PASS, hidden PASS, baseline PASS, shifted PASS, launches PASS"
+	for _, step := range []string{"the reference at", "null answers at rows=600,cols=512 (2 of 2 sizes)", "cheap wrong kernels", "mutated references", "the baseline of cpu: compile"} {
+		if !strings.Contains(said, step) {
+			t.Errorf("nobody was told of %q:\n%s", step, said)
+		}
+	}
 	if got := verdicts(*found); !ok || got != want {
 		t.Errorf("ok %v: %s, want %s\n%v", ok, got, want, *found)
 	}
@@ -196,7 +204,7 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Calibrate(t.Context(), l.Judge, l.Task, c, 1)
+	p, err := Calibrate(t.Context(), l.Judge, l.Task, c, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

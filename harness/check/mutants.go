@@ -73,6 +73,7 @@ func (l *linter) mutants(ctx context.Context) error {
 	tried, caught := 0, 0
 	var survivors []string
 	for _, text := range mutated(l.Task.Reference.Expr) {
+		l.progress("mutated references at %s: %d tried", size, tried)
 		found, err := l.mutant(ctx, text, size, extents, set, values)
 		if err != nil {
 			return err
@@ -143,6 +144,7 @@ var shifts = []struct{ name, body string }{
 func (l *linter) shifted(ctx context.Context, t harness.Target, c *harness.Candidate) error {
 	var passed []string
 	for _, s := range shifts {
+		l.progress("the baseline of %s against a reference that is %s", t, s.name)
 		text, ok := wrap(l.Task, s.body)
 		if !ok {
 			return nil

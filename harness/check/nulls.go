@@ -89,7 +89,8 @@ func Passes(n Null, extents []task.Extent, set *verify.Set, tol func(i int) veri
 func (l *linter) nulls(ctx context.Context) error {
 	sizes := l.sizes()
 	var passed, loose []string
-	for _, size := range sizes {
+	for i, size := range sizes {
+		l.progress("null answers at %s (%d of %d sizes)", size, i+1, len(sizes))
 		extents, err := task.Shapes(l.Task, size)
 		if err != nil {
 			return err

@@ -84,7 +84,7 @@ func (c *cpu) Judge(ctx context.Context, b Bout) (*harness.Report, error) {
 	}
 	begin := time.Now()
 	notice := time.AfterFunc(2*time.Second, func() {
-		c.config.Log.Warn().Msg("another process of this host is measuring: waiting for the cpu")
+		c.config.Log.Warn().Str("holder", engine.Holder()).Msg("another process of this host is measuring: waiting for the cpu")
 	})
 	release, err := engine.Hold(ctx)
 	notice.Stop()

@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,7 +132,13 @@ func TestHoldExcludes(t *testing.T) {
 	if _, err := second.Hold(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("a second holder got %v", err)
 	}
+	if got, want := second.Holder(), fmt.Sprintf("process %d (", os.Getpid()); !strings.HasPrefix(got, want) {
+		t.Errorf("the holder is %q, want %s...", got, want)
+	}
 	release()
+	if got := second.Holder(); got != "" {
+		t.Errorf("the holder of a free lock is %q", got)
+	}
 	again, err := second.Hold(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"slices"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
