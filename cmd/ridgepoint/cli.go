@@ -47,6 +47,7 @@ type cli struct {
 	Doctor    doctorCmd    `cmd:"" help:"Say what this machine can do, and the command that installs what is missing."`
 	Eval      evalCmd      `cmd:"" help:"Judge one kernel: compile, verify, measure against the baseline, and say what is wrong with it."`
 	Check     checkCmd     `cmd:"" help:"Ask whether a task would let a wrong kernel pass, or a right one fail."`
+	Baseline  baselineCmd  `cmd:"" help:"Measure a task's baseline on this machine, external ones beside it, and keep them."`
 	Calibrate calibrateCmd `cmd:"" help:"Run a kernel that is known to be right and propose tolerances."`
 	Compare   compareCmd   `cmd:"" help:"Put campaigns, or groups of repeats, side by side: best so far, cost, failures, with intervals."`
 	Prompt    promptCmd    `cmd:"" help:"Print what the author model would be asked now; --exchanges writes a recording."`

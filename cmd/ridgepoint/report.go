@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"ridgepoint/harness/baselines"
+	"ridgepoint/scheduler/memory"
 	"ridgepoint/scheduler/report"
 )
 
@@ -44,6 +46,31 @@ func (c *reportCmd) Run(ctx context.Context, env environment) (err error) {
 		_, err = fmt.Fprintf(env.stdout, "%s\n", c.HTML)
 		return err
 	default:
-		return r.Text(env.stdout)
+		return errors.Join(r.Text(env.stdout), externals(ctx, env, store, c.Campaign))
 	}
+}
+
+// externals prints what external baselines took on this machine's devices, where `baseline` has kept some of the campaign's task.
+func externals(ctx context.Context, env environment, store *memory.Store, campaign string) error {
+	row, err := store.Campaign(ctx, campaign)
+	if err != nil {
+		return err
+	}
+	t := row.Campaign.Task
+	kept, err := baselines.Open(baselineFolder(env)).All(t.Name)
+	if err != nil {
+		return err
+	}
+	for _, e := range kept {
+		if len(e.External) == 0 || e.Key.Digest != t.Digest || e.Key.Target != row.Campaign.Target {
+			continue
+		}
+		if _, err := fmt.Fprintln(env.stdout); err != nil {
+			return err
+		}
+		if err := writeBaselines(env.stdout, e, row.Campaign.Sizes()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"ridgepoint/harness"
+	"ridgepoint/harness/baselines"
 	"ridgepoint/harness/feedback"
 	"ridgepoint/harness/measure"
 	"ridgepoint/harness/reference"
@@ -63,10 +64,12 @@ type Target interface {
 
 // Judge implements harness.Harness. It is safe for concurrent use; evaluations of one target take turns.
 type Judge struct {
-	config  Config
-	cache   *toolchain.Cache
-	pool    *verify.Pool
-	targets map[harness.Target]Target
+	config Config
+	cache  *toolchain.Cache
+	pool   *verify.Pool
+	// baselines serves reports that were measured without theirs.
+	baselines *baselines.Registry
+	targets   map[harness.Target]Target
 
 	// turns keeps compiling and timing apart where there are too few cores for both: compiles share it, timing has it alone.
 	turns sync.RWMutex
@@ -103,7 +106,7 @@ func New(c Config) (*Judge, error) {
 	if c.PoolBytes == 0 {
 		c.PoolBytes = verify.PoolBytes(1 << 30)
 	}
-	j := &Judge{config: c, cache: cache, pool: verify.NewPool(c.OracleFunc, c.PoolBytes), targets: map[harness.Target]Target{}, few: runtime.NumCPU() < fewCores}
+	j := &Judge{config: c, cache: cache, pool: verify.NewPool(c.OracleFunc, c.PoolBytes), baselines: baselines.Open(filepath.Join(c.CacheDir, "baselines")), targets: map[harness.Target]Target{}, few: runtime.NumCPU() < fewCores}
 	j.targets[harness.TargetCPU] = newCPU(c)
 	for _, t := range c.Targets {
 		j.targets[t.Target()] = t
@@ -230,6 +233,9 @@ func (j *Judge) Benchmark(ctx context.Context, q *harness.Request, b *harness.Bu
 	}
 	if !b.Cached {
 		r.Split.Compile = b.TookSeconds
+	}
+	if err := errors.Join(j.baselines.Take(q.Task, r), j.baselines.Fill(q.Task, r)); err != nil {
+		j.config.Log.Warn().Err(err).Msg("the baseline registry cannot be used")
 	}
 	for _, v := range j.config.RulesFunc(q.Task, q.Candidate.Structure) {
 		r.Detail = append(r.Detail, v.String())
