@@ -14,8 +14,8 @@ var (
 	clocks     = map[string]bool{"clock": true, "clock64": true, "wall_clock64": true, "globaltimer": true, "__builtin_readcyclecounter": true, "s_memtime": true, "__clock": true, "__clock64": true}
 )
 
-// clockRemedy goes with a clock that a kernel reads. It is no refusal: a kernel that waits is slow, and one that returns early
-// is wrong, both of which show.
+// clockRemedy goes with a clock that a kernel reads. On a device it is no refusal: a kernel that waits is slow, and one that returns
+// early is wrong, both of which show. A C kernel shares its process with the clock that times single launches, and is refused.
 const clockRemedy = "leave it out: the harness measures, and a result must not depend on time"
 
 // deviceTricks looks for host code, heap use and clocks in CUDA and HIP source.

@@ -54,6 +54,16 @@ var deviceAssembly = regexp.MustCompile(`(?i)\.(incbin|include)\b|\.global\s+\.`
 // deviceClock is a clock that inline assembly reads.
 var deviceClock = regexp.MustCompile(`(?i)%%?(clock(_hi|64)?|globaltimer(_lo|_hi)?)\b`)
 
+// hostClock is a clock that inline assembly of a C kernel reads: x86's time stamp and performance counters, and Arm's.
+var hostClock = regexp.MustCompile(`(?i)\b(rdtscp?|rdpmc|cnt[vp]ct(ss)?_el0|pmccntr_el0)\b`)
+
+// hostClocks are functions and builtins of C that read a clock. No system call stands between most of them and the kernel, so that the
+// sandbox cannot see them: a kernel that knows when it is timed must be found in its text.
+var hostClocks = map[string]bool{
+	"__rdtsc": true, "_rdtsc": true, "__rdtscp": true, "__builtin_ia32_rdtsc": true, "__builtin_ia32_rdtscp": true, "__rdpmc": true, "_rdpmc": true, "__builtin_ia32_rdpmc": true,
+	"__builtin_readcyclecounter": true, "__builtin_readsteadycounter": true, "clock_gettime": true, "gettimeofday": true, "timespec_get": true, "omp_get_wtime": true,
+}
+
 // assembly looks into inline assembly.
 func (c *checker) assembly() {
 	pattern := hostAssembly
@@ -78,6 +88,9 @@ func (c *checker) assembly() {
 		if bad := pattern.FindString(text); bad != "" {
 			c.add(t, true, "assembly", "leave it out: a kernel computes on its arguments alone", "inline assembly holds %q", strings.TrimSpace(bad))
 		}
+		if bad := hostClock.FindString(text); bad != "" && c.structure.Target == harness.TargetCPU {
+			c.add(t, true, "clock", clockRemedy, "inline assembly reads %s", bad)
+		}
 		if bad := deviceClock.FindString(text); bad != "" && c.structure.Target != harness.TargetCPU {
 			c.add(t, false, "clock", clockRemedy, "inline assembly reads %s", bad)
 		}
@@ -99,12 +112,26 @@ func (c *checker) strings(open int) string {
 
 // hostTricks looks for what runs before or beside the kernel in a shared object.
 func (c *checker) hostTricks() {
+	c.macroClocks()
 	for i, t := range c.tokens {
 		switch {
 		case c.is(i, "__attribute__", "__attribute") && c.is(i+1, "("):
 			c.attribute(i, c.closing(i+1))
 		case c.is(i, "main") && t.depth == 0 && c.is(i+1, "("):
 			c.add(t, true, "main", "write the kernel function alone", "defines main")
+		case t.kind == tokName && hostClocks[t.text] || c.is(i, "clock") && c.is(i+1, "(") && !c.is(i-1, ".", "->"):
+			c.add(t, true, "clock", clockRemedy, "%s reads a clock", t.text)
+		}
+	}
+}
+
+// macroClocks looks for clocks behind macros.
+func (c *checker) macroClocks() {
+	for _, l := range c.lines {
+		for _, t := range tokenize(strings.TrimPrefix(l.text, "#")) {
+			if t.kind == tokName && hostClocks[t.text] {
+				c.add(l, true, "clock", clockRemedy, "a macro stands for %s, which reads a clock", t.text)
+			}
 		}
 	}
 }
