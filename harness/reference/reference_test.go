@@ -365,6 +365,30 @@ func TestNpy(t *testing.T) {
 	}
 }
 
+// Every prefix of an array and of a cache entry, and each with any one byte at its edges, is read or refused.
+func TestDecodeDamaged(t *testing.T) {
+	t.Parallel()
+	npy, err := EncodeNpy([]int64{2, 3}, make([]float64, 6), harness.Float32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := encodeEntry(Outputs{"a": {1, 2}, "b": {3}})
+	for _, whole := range [][]byte{npy, entry} {
+		for n := range whole {
+			_, _, _ = DecodeNpy(whole[:n], 1<<16) // must not panic
+			decodeEntry(whole[:n])
+			for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff, '9', '-'} {
+				damaged := slices.Clone(whole)
+				damaged[n] = b
+				_, _, _ = DecodeNpy(damaged, 1<<16)
+				if body := damaged[:len(damaged)-4]; len(whole) == len(entry) { // with a checksum that holds
+					decodeEntry(binary.LittleEndian.AppendUint32(slices.Clone(body), crc32.Checksum(body, castagnoli)))
+				}
+			}
+		}
+	}
+}
+
 func FuzzDecodeNpy(f *testing.F) {
 	b, err := EncodeNpy([]int64{2, 3}, make([]float64, 6), harness.Float32)
 	if err != nil {

@@ -73,6 +73,28 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// Every prefix of a real image, and the image with any one byte at its edges, is read or refused.
+func TestParseDamaged(t *testing.T) {
+	t.Parallel()
+	image, err := os.ReadFile("testdata/k_sm_90.cubin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels, err := Parse(image)
+	want := []Kernel{{Name: "k", Registers: kernels[0].Registers, StaticSharedBytes: 32, MaxThreads: 64, Params: []int{8, 4}}}
+	if d := cmp.Diff(want, kernels); err != nil || d != "" || kernels[0].Registers < 4 {
+		t.Fatalf("%v, %s", err, d)
+	}
+	for n := range image {
+		_, _ = Parse(image[:n]) // must not panic
+		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			damaged := append([]byte(nil), image...)
+			damaged[n] = b
+			_, _ = Parse(damaged)
+		}
+	}
+}
+
 func FuzzDiagnostics(f *testing.F) {
 	f.Add("kernel.cu(1): error: x", "one")
 	f.Add("kernel.cu(10): error: x\nkernel.cu:20:3: warning: y\n", "one\ntwo")
