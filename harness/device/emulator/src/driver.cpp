@@ -35,7 +35,7 @@ constexpr size_t kPage = 4096, kTotal = size_t(4) << 30;
 constexpr int kMaxShared = 232448, kDefaultShared = 49152;
 
 typedef int (*LaunchFunc)(unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, size_t, void**);
-struct Kernel { std::string name; LaunchFunc launch; unsigned (*size)(unsigned); int allowed = kDefaultShared; };
+struct Kernel { std::string name; LaunchFunc launch; unsigned (*size)(unsigned); int allowed = kDefaultShared; bool wide = false; };
 struct Module { void* handle; std::map<std::string, Kernel*> kernels; };
 struct Event { timespec at; bool set; };
 struct Graph { std::vector<std::function<int()>> work; };
@@ -351,7 +351,8 @@ API cuFuncGetAttribute(int* v, int code, void*) { ENTER("cuFuncGetAttribute"); *
 API cuFuncSetAttribute(void* f, int code, int v) {
     ENTER("cuFuncSetAttribute");
     if (code == 8) { if (v > kMaxShared) return kInvalidValue; static_cast<Kernel*>(f)->allowed = v; return kOK; }
-    return code == 14 ? int(kNotSupported) : int(kOK);
+    if (code == 14) static_cast<Kernel*>(f)->wide = v != 0;
+    return kOK;
 }
 API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int threads, size_t shared) {
     ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
@@ -365,8 +366,7 @@ API cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     unsigned d[6] = {gx, gy, gz, bx, by, bz};
     return launch(static_cast<Kernel*>(f), d, shared, params);
 }
-API cuLaunchKernelEx(const void*, void*, void**, void**) { ENTER("cuLaunchKernelEx"); return kNotSupported; }
-API cuTensorMapEncodeTiled(void*, int, unsigned, void*, const void*, const void*, const void*, const void*, int, int, int, int) { ENTER("cuTensorMapEncodeTiled"); return kNotSupported; }
+#include "extended.h"
 API cuStreamBeginCapture_v2(void*, int) { ENTER("cuStreamBeginCapture_v2"); if (capturing) return kInvalidValue; capturing = new Graph; return kOK; }
 API cuStreamEndCapture(void*, void** g) { ENTER("cuStreamEndCapture"); if (!capturing) return kInvalidValue; *g = capturing; capturing = nullptr; return kOK; }
 API cuGraphInstantiateWithFlags(void** e, void* g, unsigned long long) { ENTER("cuGraphInstantiateWithFlags"); *e = new Graph(*static_cast<Graph*>(g)); return kOK; }
@@ -390,6 +390,7 @@ static const char* nameOf(int code) {
     case kIllegalAddress: return "CUDA_ERROR_ILLEGAL_ADDRESS";
     case kLaunchFailed: return "CUDA_ERROR_LAUNCH_FAILED";
     case kNotSupported: return "CUDA_ERROR_NOT_SUPPORTED";
+    case kInvalidClusterSize: return "CUDA_ERROR_INVALID_CLUSTER_SIZE";
     default: return nullptr;
     }
 }
