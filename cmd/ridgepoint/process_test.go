@@ -239,6 +239,7 @@ seed: 7
 budget: {wall: %s}
 optimizer: random
 probes: 1
+racing: false
 confirm: {aa_rounds: 6, min_rounds: 4, max_rounds: 8, share: 0.25}
 llm:
   models:

@@ -20,6 +20,7 @@ type runCmd struct {
 	TargetSpeedup float64       `help:"Stop when a confirmed kernel is this many times faster than the baseline."`
 	Optimizer     string        `help:"Parameter search: tpe, random, goptuna-tpe, ..."`
 	LLM           string        `name:"llm" help:"replay:FILE takes a recording in the models' place; off asks nobody." placeholder:"WORD"`
+	Feedback      string        `help:"What models are told of a measurement instead of the campaign's: structured_v1 or plain." placeholder:"SCHEMA"`
 	Seed          uint64        `help:"Seed of every random choice; 0 draws one."`
 	Setup         bool          `help:"Install what is missing (a C compiler) with the system's package manager first."`
 	JSON          bool          `name:"json" help:"End with one JSON object on stdout."`
@@ -102,6 +103,9 @@ func (c *runCmd) config() (*configs.Config, error) {
 	}
 	if c.Seed != 0 {
 		k.Seed = c.Seed
+	}
+	if c.Feedback != "" {
+		k.LLM.FeedbackSchema = c.Feedback
 	}
 	if c.LLM != "" {
 		if err := overrideLLM(k, c.LLM); err != nil {
