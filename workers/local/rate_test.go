@@ -76,7 +76,7 @@ func simulate(ctx context.Context, dir string, n int64, stop func(trial int64) b
 }
 
 // BenchmarkOutcomes counts outcomes a second through loop and store. RIDGEPOINT_OUTCOMES sets how many (default 3000);
-// memory is told at the end, and with RIDGEPOINT_OUTCOMES=1000000 it is the memory-flat run.
+// memory is told at the end, and with RIDGEPOINT_OUTCOMES=1000000 it is the memory-flat run, which fails when the heap grew.
 func BenchmarkOutcomes(b *testing.B) {
 	n := int64(3000)
 	if text := os.Getenv("RIDGEPOINT_OUTCOMES"); text != "" {
@@ -105,6 +105,9 @@ func BenchmarkOutcomes(b *testing.B) {
 		b.ReportMetric(float64(n)/took.Seconds(), "outcomes/s")
 		b.ReportMetric(float64(middle.HeapAlloc)/1e6, "MB-at-10%")
 		b.ReportMetric(float64(late.HeapAlloc)/1e6, "MB-at-end")
+		if n >= 100_000 && late.HeapAlloc > middle.HeapAlloc+middle.HeapAlloc/5+8<<20 {
+			b.Errorf("the heap grew from %d MB at a tenth of the outcomes to %d MB at the end: something is kept for every outcome", middle.HeapAlloc/1e6, late.HeapAlloc/1e6)
+		}
 		if info, err := os.Stat(filepath.Join(dir, "ridgepoint.db")); err == nil {
 			b.ReportMetric(float64(info.Size())/float64(n), "B/outcome")
 		}
