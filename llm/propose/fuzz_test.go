@@ -24,6 +24,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(text), strings.Contains(file, "-cuda-"), false)
 	}
 	f.Add("```c\nvoid f(", false, true)
+	f.Add("```c\nvoid f(void) { }\nextern \"C\"", false, true)
 	f.Add("/* ridgepoint\nparams: [", true, false)
 	cpu, cuda := knownFor(f, "cpu"), knownFor(f, "cuda")
 	f.Fuzz(func(t *testing.T, reply string, device, truncated bool) {

@@ -180,6 +180,9 @@ func TestReportConfesses(t *testing.T) {
 			t.Errorf("%q is not in the text (%t) or the page (%t)", want, strings.Contains(text.String(), plain), strings.Contains(page.String(), want))
 		}
 	}
+	if want := "(searched at "; !strings.Contains(text.String(), want) {
+		t.Errorf("the winner's line has no %q", want)
+	}
 	if t.Failed() {
 		t.Log(text.String())
 	}

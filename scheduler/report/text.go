@@ -56,7 +56,11 @@ func (r *Report) winner(p *printer) {
 	w := r.Result.Winner
 	p.line("winner    %s  %s  (candidate %s)", w.Structure, Config(w.Configuration), Short(w.Candidate))
 	if w.ReplayedSpeedup > 0 {
-		p.line("replayed  %.2f× the baseline, 95 %% between %.2f× and %.2f×   (confirmed at %.2f×)", w.ReplayedSpeedup, w.Interval[0], w.Interval[1], w.Speedup)
+		searched := ""
+		if s := r.Confession.SearchedSpeedup; s > 0 {
+			searched = fmt.Sprintf("searched at %.2f×, ", s)
+		}
+		p.line("replayed  %.2f× the baseline, 95 %% between %.2f× and %.2f×   (%sconfirmed at %.2f×)", w.ReplayedSpeedup, w.Interval[0], w.Interval[1], searched, w.Speedup)
 	} else {
 		p.line("confirmed %.2f× the baseline, 95 %% between %.2f× and %.2f×   (not replayed)", w.Speedup, w.Interval[0], w.Interval[1])
 	}
