@@ -48,7 +48,7 @@ func interpret(cmd *exec.Cmd) error {
 	line, _, _ = bytes.Cut(line, []byte("\n"))
 	words := strings.SplitN(strings.TrimSpace(string(line)), " ", 2)
 	if !filepath.IsAbs(words[0]) {
-		return fmt.Errorf("%s begins with %q: want an absolute path after #!", cmd.Path, "#!"+string(line))
+		return fmt.Errorf("%s begins with %q: after #! an absolute path must stand", cmd.Path, "#!"+string(line))
 	}
 	cmd.Args = append(append(words, cmd.Path), cmd.Args[1:]...)
 	cmd.Path = words[0]
