@@ -17,6 +17,7 @@ const (
 	gateLeast     = 0.5 // Spearman's
 	coldFrom      = 5   // evaluations from which the cold model, its design first, has every second proposal
 	gatedWarm     = 8   // while the records fail to predict, only every gatedWarm-th proposal still follows them
+	stuckAfter    = 20  // evaluations without a gain after which every second proposal is of the cold design, what is left of it
 	lateFrom      = 20  // from here on the cold model has all but every lateWarm-th: what records give, they give early, and a
 	lateWarm      = 8   // record that predicts most of a space and hides its optimum must not hold the search
 	pickLowest    = 400
@@ -78,11 +79,18 @@ func coldTurn(turn int) bool {
 	}
 }
 
-// proposeCold returns what is left of the cold design, then what the cold model proposes: without its own design it has seen
-// only where the records led.
+// proposeCold returns what the cold model proposes, and what is left of its own design where the records fail to predict or
+// the search is stuck: without it the model has seen only where the records led. Where they do predict, that is where to look.
 func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 	if open := s.designLeft(h); open >= 0 {
-		return open, nil
+		turn := len(h.Trials) + len(h.Pending())
+		stuck := h.SinceGain() >= stuckAfter && turn%2 == 0
+		if !stuck && h.OK >= gateFrom {
+			s.model.prepare(h, s.cold.enc)
+		}
+		if stuck || h.OK < gateFrom || s.gated(h) {
+			return open, nil
+		}
 	}
 	s.cold.model.prepare(h, s.cold.enc)
 	return s.cold.best(h, s.cold.model, s.cold.enc)
