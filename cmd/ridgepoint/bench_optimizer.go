@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ridgepoint/optimizer/gp"
 	"ridgepoint/optimizer/replay"
 	"ridgepoint/optimizer/strategy"
 	"ridgepoint/optimizer/transfer"
@@ -29,6 +30,7 @@ type benchOptimizerCmd struct {
 	Only        string   `placeholder:"TEXT" help:"Only the spaces whose name contains TEXT."`
 	Except      string   `placeholder:"TEXT" help:"Not the spaces whose name contains TEXT."`
 	Structures  bool     `help:"Take the algorithm switches of conv, gemm and pnpoly as structures, and compare ways of spending one budget over them."`
+	Ablate      bool     `help:"Compare the portfolio with itself less one part, for each part, on the same seeds."`
 	Latency     bool     `help:"Instead: how long asks take at 1000 and 2000 observations of a space with 8 parameters and 20 000 configurations."`
 	CSV         string   `type:"path" placeholder:"FILE" help:"Write one line a run to FILE."`
 	SVG         string   `type:"path" placeholder:"FILE" help:"Draw the curves to FILE."`
@@ -63,6 +65,9 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 	if c.Structures {
 		return c.contests(ctx, env, records)
 	}
+	if c.Ablate {
+		c.Strategy = ablations(c.Strategy[0])
+	}
 	priors, err := c.priors(records, all)
 	if err != nil {
 		return err
@@ -71,7 +76,8 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, Parallel: c.jobs(),
 		Conditions: replay.Conditions{Budget: c.Budget, InFlight: c.InFlight, Noise: c.Noise, Now: time.Now},
 		New: func(r *replay.Record, name string, seed uint64) (replay.Searcher, error) {
-			return strategy.New(name, r.Space, strategy.Options{Seed: seed, Prior: priors[r.Name]})
+			name, part, _ := strings.Cut(name, ablationMark)
+			return strategy.New(name, r.Space, strategy.Options{Seed: seed, Prior: priors[r.Name], Without: part})
 		},
 		Progress: progress(env.stderr),
 	}
@@ -80,6 +86,21 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 		return err
 	}
 	return c.write(env, cells)
+}
+
+// ablationMark stands between a strategy and the part that it does without.
+const ablationMark = " without "
+
+// ablations returns a strategy and the same less one part, for each.
+func ablations(name string) []string {
+	out := []string{name}
+	for _, p := range gp.Parts() {
+		out = append(out, name+ablationMark+string(p))
+	}
+	if name == "portfolio" {
+		out = append(out, name+ablationMark+strategy.WithoutArms)
+	}
+	return out
 }
 
 // latencies measures the strategies one after another, alone.
@@ -175,6 +196,9 @@ func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
 		}
 	}
 	sums := replay.Summarise(cells)
+	if c.Ablate && !c.JSON {
+		return replay.WriteAblation(env.stdout, sums)
+	}
 	if !c.JSON {
 		return replay.WriteTable(env.stdout, sums)
 	}

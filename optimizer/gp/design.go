@@ -12,11 +12,15 @@ import (
 const designSubset = 3000
 
 // startDesign returns more points than a start needs, space-filling, the first ones in the launch window.
-func startDesign(pool *optimizer.Pool, seed uint64) []int {
-	rng := rand.New(rand.NewPCG(seed, 0))
+func startDesign(pool *optimizer.Pool, o Options) []int {
+	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	subset := drawSubset(pool, rng, designSubset)
+	if !o.has(PartMaximin) {
+		rng.Shuffle(len(subset), func(a, b int) { subset[a], subset[b] = subset[b], subset[a] })
+		return subset[:min(4*designSize, len(subset))]
+	}
 	window := launchWindow(pool, subset)
-	if window == nil || windowSize == 0 {
+	if window == nil || !o.has(PartWindow) {
 		return maximin(pool, rng, 4*designSize, subset)
 	}
 	return extend(pool, rng, maximin(pool, rng, windowSize, window), 4*designSize, subset)

@@ -36,7 +36,7 @@ type encoder struct {
 // sampleSize is how many configurations the ranges of derived columns are taken from.
 const sampleSize = 4096
 
-func newEncoder(pool *optimizer.Pool) *encoder {
+func newEncoder(pool *optimizer.Pool, o Options) *encoder {
 	e := &encoder{pool: pool, rows: map[int][]uint16{}}
 	space := pool.Space()
 	scope := space.Scope()
@@ -55,11 +55,13 @@ func newEncoder(pool *optimizer.Pool) *encoder {
 		}
 	}
 	for i := range space.Names() {
-		if table := valuations(space, i); table != nil {
+		if table := valuations(space, i); table != nil && o.has(PartValuations) {
 			e.columns = append(e.columns, &column{name: "v2(" + space.Names()[i] + ")", param: i, table: table, values: table})
 		}
 	}
-	e.derive(space)
+	if o.has(PartConstraints) {
+		e.derive(space)
+	}
 	e.ordered = len(e.columns)
 	e.columns = append(e.columns, categorical...)
 	return e

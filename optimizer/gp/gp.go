@@ -27,7 +27,8 @@ const (
 
 // Options change the strategy, for ablations and for the portfolio.
 type Options struct {
-	Seed uint64
+	Seed    uint64
+	Without Part // is left out; empty: all are in use
 }
 
 // Strategy is the optimizer of one space without records of it.
@@ -45,7 +46,7 @@ type Strategy struct {
 
 // New returns the strategy.
 func New(o Options) *Strategy {
-	return &Strategy{opt: o, model: newModel(o, 1, nil), gate: gate{seed: o.Seed}}
+	return &Strategy{opt: o, model: newModel(o, 1, nil), gate: gate{seed: o.Seed, off: !o.has(PartForest)}}
 }
 
 // Propose returns the open configuration of the highest expected improvement.
@@ -70,14 +71,14 @@ func (s *Strategy) Propose(_ context.Context, h *optimizer.History) (int, error)
 
 func (s *Strategy) begin(h *optimizer.History) {
 	if s.enc == nil {
-		s.enc = newEncoder(h.Pool)
-		s.design = startDesign(h.Pool, s.opt.Seed)
+		s.enc = newEncoder(h.Pool, s.opt)
+		s.design = startDesign(h.Pool, s.opt)
 	}
 	members, own := h.Family()
 	switch {
 	case len(members) == 1:
 	case s.joint == nil:
-		s.joint, s.jointEnc = newModel(s.opt, 4, nil), newEncoder(h.Pool)
+		s.joint, s.jointEnc = newModel(s.opt, 4, nil), newEncoder(h.Pool, s.opt)
 		s.joint.wide = true
 		s.jointEnc.addKin(own, len(members))
 	default:
@@ -90,7 +91,7 @@ func (s *Strategy) begin(h *optimizer.History) {
 // good configurations, where the model, which smooths, sees nothing.
 func (s *Strategy) best(h *optimizer.History, m *model, enc *encoder) (int, error) {
 	s.gate.learn(h)
-	if turn := len(h.Trials) + len(h.Pending()); turn >= endFrom && turn%endEach == 0 {
+	if turn := len(h.Trials) + len(h.Pending()); turn >= endFrom && turn%endEach == 0 && s.opt.has(PartEndGame) {
 		if id := s.pick(h, m, enc, s.neighbourhood(h)); id >= 0 {
 			return id, nil
 		}
@@ -147,6 +148,7 @@ func next(h *optimizer.History, list []int, seed uint64) (int, error) {
 // gate is the model of which configurations run at all. It says nothing until a failure was seen.
 type gate struct {
 	seed    uint64
+	off     bool
 	forest  *forest
 	scanned int             // trials of the history looked at
 	told    int             // trials that the forest knows
@@ -162,7 +164,7 @@ func (g *gate) learn(h *optimizer.History) {
 			g.told, due = n, true
 		}
 	}
-	if !due {
+	if !due || g.off {
 		return
 	}
 	rows := make([]optimizer.Row, g.told)

@@ -55,13 +55,16 @@ type prior struct{ mean, sd, low, high float64 }
 
 // priors returns the priors for a number of columns and records: lengths about 0.35√D, since a sum over D columns grows so, and
 // twice the weight on additive effects, which a handful of points can teach.
-func priors(columns, records int) []prior {
+func priors(columns, records int, additive bool) []prior {
 	out := make([]prior, 0, columns+3+records)
 	length := math.Log(0.35 * math.Sqrt(float64(columns)))
 	for range columns {
 		out = append(out, prior{length, 1, -4, 4})
 	}
 	out = append(out, prior{0, 1, -4, 4}, prior{math.Log(2), 1, -4, 4}, prior{math.Log(1e-3), 1.5, -12, 1})
+	if !additive { // so little that the term is gone
+		out[columns+1] = prior{-12, 0.01, -16, 4}
+	}
 	for range records {
 		out = append(out, prior{math.Log(0.3), 1.5, -8, 4})
 	}
@@ -69,9 +72,9 @@ func priors(columns, records int) []prior {
 }
 
 // initial returns the parameters that a first fit starts from.
-func initial(columns, records int) hyper {
+func initial(columns, records int, additive bool) hyper {
 	h := hyper{columns: columns}
-	for i, p := range priors(columns, records) {
+	for i, p := range priors(columns, records, additive) {
 		switch i {
 		case columns + 2:
 			h.theta = append(h.theta, math.Log(0.01))

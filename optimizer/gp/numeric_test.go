@@ -49,7 +49,7 @@ func TestExpDecay(t *testing.T) {
 
 func TestColumns(t *testing.T) {
 	t.Parallel()
-	e := newEncoder(testSpace(t).NewPool())
+	e := newEncoder(testSpace(t).NewPool(), Options{})
 	var names []string
 	for _, c := range e.columns {
 		names = append(names, c.name)
@@ -87,7 +87,7 @@ func draw(e *encoder, rng *rand.Rand, n int) (ids []int, encoded [][]uint16) {
 func TestGradient(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
-	e := newEncoder(testSpace(t).NewPool())
+	e := newEncoder(testSpace(t).NewPool(), Options{})
 	_, encoded := draw(e, rng, 25)
 	dt := newData(e, encoded)
 	dt.records = 2
@@ -96,7 +96,7 @@ func TestGradient(t *testing.T) {
 		dt.noise = append(dt.noise, 0.01*float64(i%3))
 		dt.g = append(dt.g, rng.NormFloat64(), rng.NormFloat64())
 	}
-	h := initial(len(e.columns), 2)
+	h := initial(len(e.columns), 2, true)
 	for i := range h.theta {
 		h.theta[i] += 0.3 * rng.NormFloat64()
 	}
@@ -127,11 +127,11 @@ func TestGradient(t *testing.T) {
 func TestPosterior(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 9))
-	e := newEncoder(testSpace(t).NewPool())
+	e := newEncoder(testSpace(t).NewPool(), Options{})
 	ids, _ := draw(e, rng, 60)
 	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	g := func(id int) []float64 { return []float64{math.Sin(float64(id))} }
-	k := initial(len(e.columns), 1).scales()
+	k := initial(len(e.columns), 1, true).scales()
 	const n = 20
 	p := newPosterior(k, e, ids[n:], g, n)
 	noise := func(i int) float64 { return 0.02 * float64(i%2) }
@@ -241,7 +241,7 @@ func TestForest(t *testing.T) {
 func TestDesignFillsTheSpace(t *testing.T) {
 	t.Parallel()
 	pool := testSpace(t).NewPool()
-	design := startDesign(pool, 5)
+	design := startDesign(pool, Options{Seed: 5})
 	seen := map[int]bool{}
 	values := make([]map[uint16]bool, pool.Space().Dims())
 	for i := range values {

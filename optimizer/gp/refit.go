@@ -91,6 +91,7 @@ func (m *model) fit(enc *encoder, at int) {
 	out := m.outputs(enc, done, true)
 	m.out.weights = out.weights
 	dt.y, dt.noise, dt.records = out.y, out.noise, m.records()
+	dt.plain = !m.opt.has(PartAdditive)
 	g := m.features(enc)
 	for i := range done {
 		dt.g = append(dt.g, g(done[i].id)...)
@@ -100,7 +101,7 @@ func (m *model) fit(enc *encoder, at int) {
 		iterations = fitEarly
 	}
 	if afresh(at) {
-		m.hyper = initial(len(enc.columns), dt.records)
+		m.hyper = initial(len(enc.columns), dt.records, !dt.plain)
 	}
 	m.fitter.fit(dt, m.hyper.theta, iterations)
 }

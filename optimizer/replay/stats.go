@@ -80,3 +80,15 @@ func interval(ratios [][]float64) (low, high float64) {
 	sort.Float64s(out)
 	return out[bootstrapRounds*25/1000], out[bootstrapRounds*975/1000-1]
 }
+
+// standardError is the standard error of the mean; 0 of fewer than two values.
+func standardError(v []float64) float64 {
+	if len(v) < 2 {
+		return 0
+	}
+	m, sum := mean(v), 0.0
+	for _, x := range v {
+		sum += (x - m) * (x - m)
+	}
+	return math.Sqrt(sum / float64(len(v)-1) / float64(len(v)))
+}

@@ -22,6 +22,9 @@ type Options struct {
 	Seed uint64
 	// Prior is what was measured of the space elsewhere; nil: nothing. Only gp and portfolio use it.
 	Prior *transfer.Prior
+	// Without is a part of gp and portfolio that an ablation leaves out: one of gp.Parts, or "arms", portfolio's minor arms; empty:
+	// none.
+	Without string
 }
 
 // makers are the strategies by name.
@@ -31,7 +34,7 @@ var makers = map[string]func(*optimizer.Space, Options) (optimizer.Strategy, err
 		return tpe.New(s, o.Seed)
 	},
 	"gp": func(_ *optimizer.Space, o Options) (optimizer.Strategy, error) {
-		return newGP(o), nil
+		return newGP(o)
 	},
 	"local":     func(_ *optimizer.Space, o Options) (optimizer.Strategy, error) { return local.New(o.Seed), nil },
 	"portfolio": newPortfolio,
@@ -40,19 +43,33 @@ var makers = map[string]func(*optimizer.Space, Options) (optimizer.Strategy, err
 	},
 }
 
-func newGP(o Options) optimizer.Strategy {
-	if o.Prior != nil {
-		return gp.NewWarm(gp.Options{Seed: o.Seed}, o.Prior)
+// WithoutArms leaves a portfolio its lead alone.
+const WithoutArms = "arms"
+
+func newGP(o Options) (optimizer.Strategy, error) {
+	g := gp.Options{Seed: o.Seed}
+	if o.Without != "" && o.Without != WithoutArms {
+		var err error
+		if g.Without, err = gp.ParsePart(o.Without); err != nil {
+			return nil, err
+		}
 	}
-	return gp.New(gp.Options{Seed: o.Seed})
+	if o.Prior != nil {
+		return gp.NewWarm(g, o.Prior), nil
+	}
+	return gp.New(g), nil
 }
 
 func newPortfolio(space *optimizer.Space, o Options) (optimizer.Strategy, error) {
+	lead, err := newGP(o)
+	if err != nil || o.Without == WithoutArms {
+		return lead, err
+	}
 	estimator, err := tpe.New(space, o.Seed)
 	if err != nil {
 		return nil, err
 	}
-	return portfolio.New(portfolio.Arm{Name: "gp", Strategy: newGP(o)}, portfolio.Arm{Name: "local", Strategy: local.New(o.Seed)},
+	return portfolio.New(portfolio.Arm{Name: "gp", Strategy: lead}, portfolio.Arm{Name: "local", Strategy: local.New(o.Seed)},
 		portfolio.Arm{Name: "tpe", Strategy: estimator}), nil
 }
 
