@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"ridgepoint/workers"
 	"ridgepoint/workers/limits"
 )
 
@@ -70,5 +71,40 @@ func TestRatesHoldAcrossTheFleet(t *testing.T) {
 		if shown["ridgepoint_limit_rate"] != 15 || shown["ridgepoint_limit_tokens"] > 2 {
 			t.Errorf("metrics show %v; want a rate of 15 and at most 2 tokens", shown)
 		}
+	})
+}
+
+// TestStoppedWhileItWaits shows that a step which waits for a token when its worker ends goes back as it came: no try is burned, no
+// fault counted, and another worker does it.
+func TestStoppedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	carriers(t, func(t *testing.T, cfg Config) {
+		n, book, d := fleetOf(t, cfg, Options{Rates: map[string]limits.Rate{ClassGPU: {PerSecond: 0.001, Burst: 1}}}, nil)
+		first := workerConfig(t, newScripted(), 1, "gpu0")
+		first.Grace = 100 * time.Millisecond
+		stop := background(t, func(ctx context.Context) error { return n.Worker(ctx, first) })
+		dispatch(t, d, 2)
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
+		waitFor(t, 30*time.Second, "waiting for a token", func() bool {
+			usages, err := limits.Usages(t.Context(), n.Client())
+			return err == nil && len(usages) == 1 && usages[0].Tokens < -0.5
+		})
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		left := int64(0)
+		if _, done := book.final[0]; done {
+			left = 1
+		}
+		info, err := n.inspector().GetTaskInfo("gpu:sm_90", workers.TaskID(mustKeys(left)[0], workers.KindGPU))
+		if err != nil || info.Retried != 0 || n.infra.Load() != 0 {
+			t.Errorf("the step that waited: %+v %v, %d infrastructure faults; want no try burned and none", info, err, n.infra.Load())
+		}
+		if err := limits.SetRates(t.Context(), n.Client(), map[string]limits.Rate{ClassGPU: {}}); err != nil {
+			t.Fatal(err)
+		}
+		second := workerConfig(t, newScripted(), 1, "gpu1")
+		background(t, func(ctx context.Context) error { return n.Worker(ctx, second) })
+		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 2 })
 	})
 }
