@@ -109,18 +109,20 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// With the scribbling off, the kernels that take shared memory for zero pass: it is what gives them away.
+// With the scribbling off, the kernels that take shared memory or their own for zero pass: it is what gives them away.
 func TestScribbleIsNeeded(t *testing.T) {
 	b := setup(t, "skip=rp_scribble")
 	if b.arch != device.Emulated {
 		t.Skip("only the emulated device can leave a helper kernel out")
 	}
 	tk := b.loadSuite(t, "rowsum")
-	text, err := os.ReadFile(filepath.Join("testdata", "kernels", "shared_taken_for_zero.cu"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := b.evaluate(t, tk, string(text), harness.StageSearch, 1); !r.Fault.Measured() {
-		t.Errorf("without scribbling judged %v (%s); want it to pass, else something else catches it", r.Fault, r.Reason)
+	for _, name := range []string{"shared_taken_for_zero", "registers_taken_for_zero"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "kernels", name+".cu"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := b.evaluate(t, tk, string(text), harness.StageSearch, 1); !r.Fault.Measured() {
+			t.Errorf("%s: without scribbling judged %v (%s); want it to pass, else something else catches it", name, r.Fault, r.Reason)
+		}
 	}
 }
