@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -74,37 +75,53 @@ func TestRatesHoldAcrossTheFleet(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileItWaits shows that a step which waits for a token when its worker ends goes back as it came: no try is burned, no
-// fault counted, and another worker does it.
+// TestStoppedWhileItWaits shows that a step which waits for a token, or for a permit, when its worker ends goes back as it came: no
+// try is burned, no fault counted, and another worker does it.
 func TestStoppedWhileItWaits(t *testing.T) {
 	t.Parallel()
-	carriers(t, func(t *testing.T, cfg Config) {
-		n, book, d := fleetOf(t, cfg, Options{Rates: map[string]limits.Rate{ClassGPU: {PerSecond: 0.001, Burst: 1}}}, nil)
-		first := workerConfig(t, newScripted(), 1, "gpu0")
-		first.Grace = 100 * time.Millisecond
-		stop := background(t, func(ctx context.Context) error { return n.Worker(ctx, first) })
-		dispatch(t, d, 2)
-		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
-		waitFor(t, 30*time.Second, "waiting for a token", func() bool {
-			usages, err := limits.Usages(t.Context(), n.Client())
-			return err == nil && len(usages) == 1 && usages[0].Tokens < -0.5
+	slow := limits.Rate{PerSecond: 0.001, Burst: 1}
+	for what, c := range map[string]struct {
+		opt     Options
+		waiting func(limits.Usage) bool
+	}{
+		"token":  {Options{Rates: map[string]limits.Rate{ClassGPU: slow}}, func(u limits.Usage) bool { return u.Tokens < -0.5 }},
+		"permit": {Options{Limits: map[string]int{ClassGPU: 1}}, func(u limits.Usage) bool { return u.Waiting == 1 }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			carriers(t, func(t *testing.T, cfg Config) {
+				n, book, d := fleetOf(t, cfg, c.opt, nil)
+				gate := limits.NewGate(n.Client(), "somebody else")
+				background(t, gate.Run)
+				_, held, err := gate.Begin(t.Context(), ClassGPU, "") // the only permit, or the only token
+				if err != nil {
+					t.Fatal(err)
+				}
+				first := workerConfig(t, newScripted(), 1, "gpu0")
+				first.Grace = 100 * time.Millisecond
+				stop := background(t, func(ctx context.Context) error { return n.Worker(ctx, first) })
+				dispatch(t, d, 1)
+				waitFor(t, 30*time.Second, "waiting for its "+what, func() bool {
+					usages, err := limits.Usages(t.Context(), n.Client())
+					return err == nil && len(usages) == 1 && c.waiting(usages[0])
+				})
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				info, err := n.inspector().GetTaskInfo("gpu:sm_90", workers.TaskID(mustKeys(0)[0], workers.KindGPU))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if info.Retried != 0 || n.infra.Load() != 0 {
+					t.Errorf("the step that waited burned %d tries and is %d infrastructure faults; want none", info.Retried, n.infra.Load())
+				}
+				if err := errors.Join(held.Finish(t.Context(), 0), limits.SetRates(t.Context(), n.Client(), map[string]limits.Rate{ClassGPU: {}})); err != nil {
+					t.Fatal(err)
+				}
+				second := workerConfig(t, newScripted(), 1, "gpu1")
+				background(t, func(ctx context.Context) error { return n.Worker(ctx, second) })
+				book.await(t, 30*time.Second, func(final, _ int) bool { return final == 1 })
+			})
 		})
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
-		left := int64(0)
-		if _, done := book.final[0]; done {
-			left = 1
-		}
-		info, err := n.inspector().GetTaskInfo("gpu:sm_90", workers.TaskID(mustKeys(left)[0], workers.KindGPU))
-		if err != nil || info.Retried != 0 || n.infra.Load() != 0 {
-			t.Errorf("the step that waited: %+v %v, %d infrastructure faults; want no try burned and none", info, err, n.infra.Load())
-		}
-		if err := limits.SetRates(t.Context(), n.Client(), map[string]limits.Rate{ClassGPU: {}}); err != nil {
-			t.Fatal(err)
-		}
-		second := workerConfig(t, newScripted(), 1, "gpu1")
-		background(t, func(ctx context.Context) error { return n.Worker(ctx, second) })
-		book.await(t, 30*time.Second, func(final, _ int) bool { return final == 2 })
-	})
+	}
 }
