@@ -421,3 +421,61 @@ func mustRead(t *testing.T, path string) []byte {
 	}
 	return b
 }
+
+// TestPlantedBugs wants a planted bug for each fuzz target, which applies to the code as it is.
+func TestPlantedBugs(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	patches, err := filepath.Glob(filepath.Join(root, "deploy", "planted", "*.patch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := map[string]bool{}
+	for _, file := range patches {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		planted[lines[0]] = true
+		source, ok := strings.CutPrefix(lines[1], "--- a/")
+		if !ok {
+			t.Fatalf("%s: line 2 is %q, want --- a/FILE", file, lines[1])
+		}
+		code, err := os.ReadFile(filepath.Join(root, source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lines[3:] {
+			if old, ok := strings.CutPrefix(l, "-"); ok && !strings.Contains(string(code), old+"\n") {
+				t.Errorf("%s takes out a line that %s no longer has: %q; write the patch anew", filepath.Base(file), source, old)
+			}
+		}
+	}
+	target := regexp.MustCompile(`(?m)^func (Fuzz[A-Za-z0-9_]+)`)
+	found := 0
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		for _, m := range target.FindAllStringSubmatch(string(text), -1) {
+			if found++; !planted[m[1]+" ./"+filepath.ToSlash(folder)] {
+				t.Errorf("no bug is planted for %s of %s: deploy/planted wants a patch that it finds", m[1], folder)
+			}
+		}
+		return err
+	})
+	if err != nil || found < 15 {
+		t.Errorf("%d fuzz targets, %v", found, err)
+	}
+}
