@@ -30,7 +30,7 @@ func (m *model) candidates(h *optimizer.History, rng *rand.Rand, n int) []int {
 		}
 	}
 	if m.prior != nil {
-		for _, id := range m.prior.Lowest(m.weightsNow(), recordCandidates+n) {
+		for _, id := range m.prior.Lowest(h.Pool, m.weightsNow(), recordCandidates+n) {
 			if len(out) < recordCandidates {
 				add(id)
 			}

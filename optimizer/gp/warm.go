@@ -48,7 +48,7 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	}
 	s.cold.begin(h)
 	if s.picks == nil {
-		s.picks = portfolioPicks(s.prior, warmStart)
+		s.picks = portfolioPicks(s.prior, h.Pool, warmStart)
 	}
 	turn := len(h.Trials) + len(h.Pending())
 	switch {
@@ -142,9 +142,8 @@ func (s *Warm) designLeft(h *optimizer.History) int {
 
 // portfolioPicks chooses n configurations so that for each source one of them is good: greedily the one that lowers the sum
 // over sources of the smallest share of throughput lost.
-func portfolioPicks(p *transfer.Prior, n int) []int {
-	pool := p.Space().NewPool()
-	candidates := p.Candidates(pickLowest, pickEach)
+func portfolioPicks(p *transfer.Prior, pool *optimizer.Pool, n int) []int {
+	candidates := p.Candidates(pool, pickLowest, pickEach)
 	if len(candidates) == 0 {
 		return []int{}
 	}

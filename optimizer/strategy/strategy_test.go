@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -321,5 +322,57 @@ func TestUnknownStrategyIsNamed(t *testing.T) {
 	t.Parallel()
 	if _, err := strategy.New("bayes", kernelLike(t), strategy.Options{}); err == nil {
 		t.Fatal("want an error that lists the strategies")
+	}
+}
+
+// TestRecordsOfLargeSpaces gives records of a few hundred configurations of spaces that are too large to look at whole: one that
+// is held and one that is not. The first proposals are the records' best, and the prior takes no time that grows with the space.
+func TestRecordsOfLargeSpaces(t *testing.T) {
+	t.Parallel()
+	for dims, held := range map[int]bool{5: true, 9: false} {
+		d := optimizer.Declaration{}
+		for i := range dims {
+			d.Params = append(d.Params, optimizer.Param{Name: "p" + string(rune('0'+i)), Min: value(1), Max: value(16)})
+		}
+		space, err := optimizer.New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if space.Enumerated() != held || space.Size() < 1e6 {
+			t.Fatalf("%.0f configurations, held %v", space.Size(), space.Enumerated())
+		}
+		slow := func(c optimizer.Configuration) float64 {
+			y := 1.0
+			for i, p := range space.Names() {
+				x, _ := c[p].AsFloat()
+				y += 0.01 * math.Pow(x-float64(3+i), 2)
+			}
+			return y
+		}
+		src, best := optimizer.Source{Name: "elsewhere"}, math.Inf(1)
+		pool, rng := space.NewPool(), rand.New(rand.NewPCG(1, 1))
+		for range 300 {
+			c := space.Configuration(pool.Row(pool.Draw(rng)))
+			src.Observations = append(src.Observations, optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: slow(c)})
+			best = min(best, slow(c))
+		}
+		s := setup(t, "portfolio", space, 1)
+		if used, err := s.Inform([]optimizer.Source{src}); err != nil || len(used) != 1 {
+			t.Fatalf("used %v, %v", used, err)
+		}
+		found := math.Inf(1)
+		for range 12 {
+			c, err := s.Ask(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = min(found, slow(c))
+			if err := s.Tell(t.Context(), optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: slow(c)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found > best {
+			t.Errorf("%d parameters: the best of twelve takes %.3f, the records hold one of %.3f", dims, found, best)
+		}
 	}
 }

@@ -22,10 +22,11 @@ const (
 type Prior struct {
 	space *optimizer.Space
 	names []string
-	byID  [][]float64          // by source, then id: of an enumerated space
-	byRow []map[string]float64 // by source: of a sampled space
+	byID  [][]float64          // by source, then id: of a small space
+	rows  []optimizer.Row      // that some source measured: of a large space
+	byRow []map[string]float64 // by source, what it says of those rows
 	guess []*surrogate         // by source; nil where the source measured most of the space
-	ran   []uint16             // by id: sources that measured the configuration; of an enumerated space
+	ran   []uint16             // by id: sources that measured the configuration; of a small space
 }
 
 // New builds the prior of a space. Observations whose configuration the space does not have are left out; a source without a
@@ -86,14 +87,25 @@ func relative(pool *optimizer.Pool, src optimizer.Source) (values map[int]float6
 	return values, failed, nil
 }
 
+// tableMost is the size of a space up to which what the sources say of every configuration is worked out at once; in a larger one,
+// where that would take seconds, of those that some source met, and of others when they are asked for.
+const tableMost = 50_000
+
 // fill completes each source with what the others say.
 func (p *Prior) fill(pool *optimizer.Pool, logs []map[int]float64) {
-	n := pool.Len()
+	whole := p.space.Enumerated() && p.space.Size() <= tableMost
+	ids := met(logs)
+	if whole {
+		ids = ids[:0]
+		for id := range pool.Len() {
+			ids = append(ids, id)
+		}
+	}
 	table := make([][]float64, len(logs))
 	for c := range table {
-		table[c] = make([]float64, n)
+		table[c] = make([]float64, len(ids))
 	}
-	for id := range n {
+	for k, id := range ids {
 		sum, have := 0.0, 0
 		for _, l := range logs {
 			if v, ok := l[id]; ok {
@@ -114,13 +126,13 @@ func (p *Prior) fill(pool *optimizer.Pool, logs []map[int]float64) {
 			default:
 				v = missing
 			}
-			table[c][id] = v
+			table[c][k] = v
 		}
 	}
-	if p.space.Enumerated() {
-		p.byID, p.ran = table, make([]uint16, n)
+	if whole {
+		p.byID, p.ran = table, make([]uint16, len(ids))
 		for c, l := range logs {
-			for id := range n {
+			for id := range ids {
 				if _, ran := l[id]; ran || p.guess[c] != nil {
 					p.ran[id]++
 				}
@@ -128,13 +140,32 @@ func (p *Prior) fill(pool *optimizer.Pool, logs []map[int]float64) {
 		}
 		return
 	}
+	for _, id := range ids {
+		p.rows = append(p.rows, append(optimizer.Row(nil), pool.Row(id)...))
+	}
 	p.byRow = make([]map[string]float64, len(logs))
 	for c := range logs {
-		p.byRow[c] = make(map[string]float64, n)
-		for id := range n {
-			p.byRow[c][key(pool.Row(id))] = table[c][id]
+		p.byRow[c] = make(map[string]float64, len(ids))
+		for k, row := range p.rows {
+			p.byRow[c][key(row)] = table[c][k]
 		}
 	}
+}
+
+// met returns the ids that some source measured, ascending.
+func met(logs []map[int]float64) []int {
+	var out []int
+	seen := map[int]bool{}
+	for _, l := range logs {
+		for id := range l {
+			if !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
+		}
+	}
+	sort.Ints(out)
+	return out
 }
 
 // Sources returns the names of the sources in use.
@@ -155,7 +186,10 @@ func (p *Prior) Relative(pool *optimizer.Pool, id int, dst []float64) []float64 
 		}
 		v, ok := p.byRow[c][key(pool.Row(id))]
 		if !ok {
-			v = p.guess[c].predict(pool.Row(id)) // no source measured half of a space that cannot be held
+			v = missingAll
+			if p.guess[c] != nil {
+				v = p.guess[c].predict(pool.Row(id))
+			}
 		}
 		dst = append(dst, v)
 	}
@@ -170,28 +204,41 @@ func key(row optimizer.Row) string {
 	return string(b)
 }
 
-// Lowest returns the n configurations (fewer when fewer are known) with the lowest weighted sum of what the sources say, lowest
-// first; ties in order of id. Of a sampled space it returns none: the prior has no ids there.
-func (p *Prior) Lowest(weights []float64, n int) []int {
-	if p.byID == nil {
-		return nil
-	}
-	sums := make([]float64, len(p.byID[0]))
-	for c, w := range weights {
-		for id, v := range p.byID[c] {
-			sums[id] += w * v
+// Lowest returns the ids in a pool of the n configurations (fewer when fewer are known) with the lowest weighted sum of what the
+// sources say, lowest first; ties in a fixed order. Of a large space it knows those that some source measured.
+func (p *Prior) Lowest(pool *optimizer.Pool, weights []float64, n int) []int {
+	var ids []int
+	if p.byID != nil {
+		for id := range p.byID[0] {
+			ids = append(ids, id)
 		}
 	}
-	ids := make([]int, len(sums))
-	for i := range ids {
-		ids[i] = i
+	for _, row := range p.rows {
+		if id, ok := pool.ID(row); ok {
+			ids = append(ids, id)
+		}
 	}
-	sort.SliceStable(ids, func(a, b int) bool { return sums[ids[a]] < sums[ids[b]] })
-	return ids[:min(n, len(ids))]
+	sums := make([]float64, len(ids))
+	var buf []float64
+	for k, id := range ids {
+		buf = p.Relative(pool, id, buf[:0])
+		for c, w := range weights {
+			sums[k] += w * buf[c]
+		}
+	}
+	order := make([]int, len(ids))
+	for k := range order {
+		order[k] = k
+	}
+	sort.SliceStable(order, func(a, b int) bool { return sums[order[a]] < sums[order[b]] })
+	out := make([]int, min(n, len(order)))
+	for k := range out {
+		out[k] = ids[order[k]]
+	}
+	return out
 }
 
-// Ran returns in how many sources a configuration ran, or is not known to fail; of a sampled space, where ids mean nothing
-// here, all of them.
+// Ran returns in how many sources a configuration ran, or is not known to fail; of a large space all of them.
 func (p *Prior) Ran(id int) int {
 	if p.ran == nil {
 		return p.Len()
@@ -199,14 +246,14 @@ func (p *Prior) Ran(id int) int {
 	return int(p.ran[id])
 }
 
-// Candidates returns the configurations with the lowest mean of what the sources say and the best of each source, without
+// Candidates returns the ids in a pool of the configurations with the lowest mean of what the sources say and the best of each source, without
 // repeats, in a fixed order.
-func (p *Prior) Candidates(lowest, each int) []int {
+func (p *Prior) Candidates(pool *optimizer.Pool, lowest, each int) []int {
 	equal := make([]float64, p.Len())
 	for c := range equal {
 		equal[c] = 1 / float64(p.Len())
 	}
-	out := p.Lowest(equal, lowest)
+	out := p.Lowest(pool, equal, lowest)
 	seen := make(map[int]bool, len(out))
 	for _, id := range out {
 		seen[id] = true
@@ -214,7 +261,7 @@ func (p *Prior) Candidates(lowest, each int) []int {
 	for c := range equal {
 		one := make([]float64, p.Len())
 		one[c] = 1
-		for _, id := range p.Lowest(one, each) {
+		for _, id := range p.Lowest(pool, one, each) {
 			if !seen[id] {
 				seen[id] = true
 				out = append(out, id)

@@ -57,7 +57,7 @@ func TestPriorByHand(t *testing.T) {
 	if p.Ran(2) != 1 || p.Ran(0) != 2 || p.Ran(3) != 0 {
 		t.Errorf("ran in %d, %d, %d sources", p.Ran(2), p.Ran(0), p.Ran(3))
 	}
-	if low := p.Lowest([]float64{0.1, 0.9}, 2); low[0] != 0 || low[1] != 1 {
+	if low := p.Lowest(pool, []float64{0.1, 0.9}, 2); low[0] != 0 || low[1] != 1 {
 		t.Errorf("lowest %v, want the second source's order", low)
 	}
 }
@@ -97,7 +97,7 @@ func TestSparseSourceIsInterpolated(t *testing.T) {
 	if r := sxy / math.Sqrt(sxx*syy); r < 0.9 {
 		t.Errorf("correlation with the truth %.3f, want 0.9 or more", r)
 	}
-	if best := p.Lowest([]float64{1}, 1)[0]; truth(best) > 0.1 {
+	if best := p.Lowest(pool, []float64{1}, 1)[0]; truth(best) > 0.1 {
 		t.Errorf("the prior's best is %v, ln %.2f slower than the optimum", pool.Row(best), truth(best))
 	}
 }
