@@ -54,10 +54,10 @@ func steer(t *testing.T, p *process, dir string) {
 		}
 		return false
 	})
+	ctl(t, dir, "drop", "online")
+	p.until(t, "trials without the dropped structure", limit, grown(t, dir, 40))
 	ctl(t, dir, "pin", "blocked")
 	p.until(t, "trials of the pinned structure", limit, grown(t, dir, 12))
-	ctl(t, dir, "drop", "online")
-	p.until(t, "trials without the dropped structure", limit, grown(t, dir, 12))
 	ctl(t, dir, "revive", "online")
 	ctl(t, dir, "pin", "online")
 	p.until(t, "trials of the revived structure", limit, grown(t, dir, 12))
@@ -88,7 +88,7 @@ func followed(t *testing.T, l *logged) {
 			}
 		}
 	}
-	want := []string{"pause", "go", "inject mine", "pin blocked", "drop online", "revive online", "pin online", "budget", "stop"}
+	want := []string{"pause", "go", "inject mine", "drop online", "pin blocked", "revive online", "pin online", "budget", "stop"}
 	if diff := cmp.Diff(want, words); diff != "" {
 		t.Fatalf("words in the log (-want +got):\n%s", diff)
 	}
@@ -99,7 +99,7 @@ func followed(t *testing.T, l *logged) {
 	if n := searched["pin blocked"]; n[blocked] < 3 || n[online] > 0 || n[mine] > 0 {
 		t.Errorf("planned while blocked (%d) was pinned: %v", blocked, n)
 	}
-	if n := searched["drop online"]; n[online] > 0 || n[blocked] == 0 {
+	if n := searched["drop online"]; n[online] > 0 || n[blocked]+n[mine] == 0 {
 		t.Errorf("planned while online (%d) was dropped: %v", online, n)
 	}
 	if n := searched["pin online"]; n[online] < 3 || n[blocked] > 0 {

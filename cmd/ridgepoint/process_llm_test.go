@@ -26,7 +26,10 @@ func kills() int {
 func TestKilledProcessPaysForNoReplyTwice(t *testing.T) {
 	t.Parallel()
 	var g *gate
-	server, url := serve(t, thirty(t, 0), func(h http.Handler) http.Handler { g = newGate(h); return g })
+	script := thirty(t, 0)
+	// Every other reply is broken, so that kills find drafts that were begun, with replies that were paid for.
+	script.Rules = append([]scripted.Rule{{Every: 2, To: 2 * kills(), Text: "I would make it faster."}}, script.Rules...)
+	server, url := serve(t, script, func(h http.Handler) http.Handler { g = newGate(h); return g })
 	const tokens = 90000
 	file, dir := nightFile(t, "softmax_2d", url, "10m", "  budget: {tokens: 90000, usd: 0, tokens_per_day: 0, usd_per_day: 0}\n  max_drafts: 30\n"), t.TempDir()
 	replies := func() int {
@@ -41,14 +44,18 @@ func TestKilledProcessPaysForNoReplyTwice(t *testing.T) {
 		return n
 	}
 	args := []string{"run", file, "--data", dir}
-	given := 0
+	given, open := 0, 0
 	for range kills() {
 		p := start(t, "scripted", keyed(), args...)
 		g.let(2)
 		given += 2
 		p.until(t, "two more replies are in the log", time.Minute, func() bool { return replies() == given })
+		open += len(readLog(t, dir).State.Drafts.Open)
 		p.kill() // one or more calls wait at the gate now
 		args = []string{"resume", "last", "--data", dir}
+	}
+	if open == 0 {
+		t.Error("no kill found a draft under way: they show nothing")
 	}
 	if n := finished(server); n != given {
 		t.Fatalf("the server gave %d replies, the log holds %d", n, given)

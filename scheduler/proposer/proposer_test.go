@@ -54,6 +54,7 @@ type night struct {
 	script     *harnesstest.Scripted
 	dir        string
 	server     *scripted.Server
+	hurry      int // how many times as fast as the real one the models' clock runs; 0: as fast
 	drafts     int // says stop when so many drafts have ended and enough outcomes have come since; 0: never
 	log        strings.Builder
 	logMu      sync.Mutex
@@ -179,10 +180,14 @@ func (n *night) run(t testing.TB, stop func(e *scheduler.Event, data any) bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	now, began := time.Now, time.Now()
+	if n.hurry > 0 {
+		now = func() time.Time { return began.Add(time.Duration(n.hurry) * time.Since(began)) }
+	}
 	ledger := pool.Ledger{Days: map[string]llm.Spent{}}
 	state := n.fold(t, store)
 	ledger.Campaign, ledger.Days = state.Drafts.Spent, state.Drafts.Days
-	models, err := pool.New(n.campaign.Settings.LLM.Pool, 1, ledger, pool.Hooks{EnvFunc: func(string) string { return plantedKey }, ReadFileFunc: os.ReadFile, NowFunc: time.Now,
+	models, err := pool.New(n.campaign.Settings.LLM.Pool, 1, ledger, pool.Hooks{EnvFunc: func(string) string { return plantedKey }, ReadFileFunc: os.ReadFile, NowFunc: now,
 		SleepFunc: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		ArrivedFunc: func(id string, r *llm.Reply) error {
 			return p.Arrived(context.WithoutCancel(ctx), l, id, r)
@@ -190,7 +195,7 @@ func (n *night) run(t testing.TB, stop func(e *scheduler.Event, data any) bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = proposer.New(proposer.Config{Campaign: n.campaign, Store: store, Models: models, Log: log})
+	p = proposer.New(proposer.Config{Campaign: n.campaign, Store: store, Models: models, Log: log, Now: now})
 	work, done := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { _ = d.Run(work, l.Deliver) }) // its only error is the cancelled context
@@ -319,6 +324,7 @@ func TestDeadModelDoesNotHoldTheSearchUp(t *testing.T) {
 				s.LLM.Pool.Models[0].StallTimeout = 300 * time.Millisecond
 			})
 			n.script.Latency = 20 * time.Millisecond // long enough for two stalls
+			n.hurry = 100                            // and for the pauses of a failing model to pass
 			result, s, err := n.run(t, nil)
 			if err != nil || result.Winner == nil || result.Evaluations < 150 {
 				t.Fatalf("result %+v, %v; want a normal end", result, err)
