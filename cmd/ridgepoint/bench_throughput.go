@@ -251,7 +251,13 @@ func (c *benchThroughputCmd) latency(ctx context.Context, env environment, campa
 	}
 	rng := rand.New(rand.NewPCG(c.Seed, 0x1a7e))
 	var took []float64
-	for len(took) <= c.Latency {
+	for tries := 0; len(took) <= c.Latency; tries++ {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(&exitError{exitStopped, errors.New("interrupted; run the command again")}, closeFunc())
+		}
+		if tries > 10_000 {
+			return errors.Join(&exitError{exitVerdict, fmt.Errorf("structure %s: none of %d configurations drawn is feasible", s.Name, tries)}, closeFunc())
+		}
 		candidate, err := task.NewCandidate(campaign.Task, s, drawn(s, rng))
 		if err != nil {
 			continue // not feasible: draw again
@@ -264,6 +270,9 @@ func (c *benchThroughputCmd) latency(ctx context.Context, env environment, campa
 		}
 		if err != nil {
 			return errors.Join(err, closeFunc())
+		}
+		if !r.Fault.Measured() && len(took) == 0 {
+			return errors.Join(&exitError{exitVerdict, fmt.Errorf("structure %s: %s: %s; name another with --structure", s.Name, r.Fault, r.Reason)}, closeFunc())
 		}
 		if r.Fault.Measured() || len(took) > 0 {
 			took = append(took, 1e3*time.Since(begin).Seconds())

@@ -37,7 +37,7 @@ func gpuConfig(env environment, reduced bool) gpu.Config {
 	}
 	return gpu.Config{
 		PoolBytes: pool, Driver: env.getenv("RIDGEPOINT_CUDA_DRIVER"), RunDir: runFolder(env), CacheDir: cacheFolder(env), ReducedSandbox: reduced, Version: buildVersion(),
-		Compiler: cuda.Config{Use: env.getenv("RIDGEPOINT_CUDA_COMPILER"), Search: []string{env.getenv("CUDA_HOME"), env.getenv("VIRTUAL_ENV")}, Children: compileChildren()},
+		Compiler: cuda.Config{Use: env.getenv("RIDGEPOINT_CUDA_COMPILER"), Library: env.getenv("RIDGEPOINT_NVRTC"), Search: []string{env.getenv("CUDA_HOME"), env.getenv("VIRTUAL_ENV")}, Children: compileChildren()},
 		HIPTools: hip.Config{Use: env.getenv("RIDGEPOINT_HIP_COMPILER"), Search: []string{env.getenv("ROCM_PATH")}, Children: compileChildren()},
 		Log:      zerolog.New(env.stderr).Level(zerolog.WarnLevel),
 	}

@@ -79,8 +79,12 @@ func (s *State) confirmation(in Inputs) (Decision, bool) {
 		return Decision{}, false
 	}
 	size := s.NextSize()
+	share := s.Settings.Confirm.Share
+	if s.Confirmed == 0 {
+		share = max(share, firstShare)
+	}
 	reached := s.Settings.Target > 0 && 1/math.Exp(s.Belief(c).Mean) >= s.Settings.Target
-	if !reached && s.Time.Confirm+s.confirmSeconds(size.Rounds) > s.Settings.Confirm.Share*s.horizon(in) {
+	if !reached && s.Time.Confirm+s.confirmSeconds(size.Rounds) > share*s.horizon(in) {
 		return Decision{}, false
 	}
 	return Decision{Kind: KindConfirm, Point: c.Point, Size: size, Why: why}, true
@@ -104,6 +108,10 @@ func (s *State) horizon(in Inputs) float64 {
 	}
 	return in.SpentSeconds
 }
+
+// firstShare is what the first confirmation may take of the time at least, however small the share of all: nothing is raced
+// against before there is an incumbent.
+const firstShare = 0.25
 
 // probed reports whether every structure has had its default and probes, so that the first confirmation is not spent on the
 // first thing seen.
