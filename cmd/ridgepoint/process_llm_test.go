@@ -174,7 +174,7 @@ func TestARecordingMakesTheSameDrafts(t *testing.T) {
 		t.Errorf("%d drafts, and %d by the recording; want 12", len(first.drafts), len(replayed.drafts))
 	}
 	p := start(t, "scripted", keyed(), "replay", "last", "--regenerate", "--data", dir, "--json")
-	if code := p.wait(t, time.Minute); code != exitOK || !strings.Contains(p.stdout.String(), `"holds":true`) {
+	if code := p.wait(t, time.Minute); code != exitOK || !strings.Contains(p.stdout.String(), `"holds":true`) || !strings.Contains(p.stdout.String(), `"regenerated":"`) {
 		t.Errorf("regenerate: exit code %d\n%s%s", code, p.stdout.String(), p.stderr.String())
 	}
 	if n := len(server.Calls()); n == calls {

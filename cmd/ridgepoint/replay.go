@@ -34,6 +34,7 @@ type replayed struct {
 	Campaign  string                 `json:"campaign"`
 	Candidate string                 `json:"candidate"`
 	Structure string                 `json:"structure"`
+	Written   string                 `json:"regenerated,omitempty"` // the candidate that a model wrote again, which is what was measured
 	Holds     bool                   `json:"holds"` // verified, and not slower than the campaign's number beyond both intervals
 	Fault     string                 `json:"fault"`
 	Reason    string                 `json:"reason,omitempty"`
@@ -67,6 +68,9 @@ func (c *replayCmd) Run(ctx context.Context, env environment) (err error) {
 	out, err := c.compare(w, rep)
 	if err != nil {
 		return err
+	}
+	if c.Regenerate {
+		out.Written = w.candidate.ID()
 	}
 	if c.JSON {
 		err = writeJSON(env.stdout, out)
@@ -145,7 +149,11 @@ func (r *replayed) print(env environment) error {
 	if !r.Holds {
 		verdict = "does not hold: " + r.Fault + ": " + r.Reason
 	}
-	if _, err := fmt.Fprintf(env.stdout, "%s %s of %s %s\n", r.Structure, report.Short(r.Candidate), r.Campaign, verdict); err != nil || r.Speedup == 0 {
+	what := fmt.Sprintf("%s %s of %s", r.Structure, report.Short(r.Candidate), r.Campaign)
+	if r.Written != "" {
+		what += ", written again as " + report.Short(r.Written) + ","
+	}
+	if _, err := fmt.Fprintf(env.stdout, "%s %s\n", what, verdict); err != nil || r.Speedup == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintf(env.stdout, "now %.2f× the baseline (95 %% %.2f× to %.2f×), the campaign said %.2f× (%.2f× to %.2f×)\n", r.Speedup, r.Interval[0], r.Interval[1], r.Recorded, r.Range[0], r.Range[1]); err != nil {
