@@ -35,7 +35,7 @@ type replayed struct {
 	Candidate string                 `json:"candidate"`
 	Structure string                 `json:"structure"`
 	Written   string                 `json:"regenerated,omitempty"` // the candidate that a model wrote again, which is what was measured
-	Holds     bool                   `json:"holds"` // verified, and not slower than the campaign's number beyond both intervals
+	Holds     bool                   `json:"holds"`                 // verified, and not slower than the campaign's number beyond both intervals
 	Fault     string                 `json:"fault"`
 	Reason    string                 `json:"reason,omitempty"`
 	Recorded  float64                `json:"recorded_speedup"`
