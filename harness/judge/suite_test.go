@@ -47,7 +47,11 @@ func times() int {
 // Every wrong kernel gets its verdict with its evidence, and no honest one is accused, whatever the seed. All share one judge:
 // what one kernel does to its process must not reach the next.
 func TestVerdicts(t *testing.T) {
-	j := newJudge(t, time.Second)
+	limit := time.Second
+	if times() > 1 { // what else runs on the machine may then be long, too
+		limit = 10 * time.Second
+	}
+	j := newJudge(t, limit)
 	tasks := map[string]*harness.Task{}
 	reasons := map[string]string{}
 	for _, v := range readVerdicts(t) {
