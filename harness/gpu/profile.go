@@ -146,8 +146,11 @@ func (t *Target) attach(ctx context.Context, s *station, b judge.Bout, r *harnes
 		}
 	}
 	digests, note, err := t.profileLocked(ctx, s, o)
-	if err != nil {
-		return fmt.Errorf("profile %s: %w", q.Candidate.Structure.Name, err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("profile %s: %w", q.Candidate.Structure.Name, ctx.Err())
+	}
+	if err != nil { // the candidate was measured: what a profiler lacks is no fault of it, nor a reason to measure again
+		digests, note = nil, "no profile: "+err.Error()
 	}
 	for _, d := range digests {
 		r.Profile = append(r.Profile, harness.Digest(d))
