@@ -220,42 +220,6 @@ func (b *Bench) Poison(_ context.Context, seed uint64) error {
 	return b.wrap("poison the outputs", err)
 }
 
-// Flush overwrites a buffer of twice the L2 cache. It is queued by the Launch that follows, right before the first event: the
-// time that the sweep takes hides the launch's own latency.
-func (b *Bench) Flush(context.Context) error {
-	b.sweepNext = true
-	return nil
-}
-
-// sweep queues the flush. The lines that it leaves are dirty, and a launch that fills the cache waits while they are written
-// back: for one that writes as much itself that is its own due, which it leaves to the next. A launch that hardly writes would
-// pay for what is not its own (a sum of 64 MB 3 us of 21 on an H200), so that a clean buffer is read behind the flush there.
-func (b *Bench) sweep(s *device.Session) error {
-	e := b.engine
-	if err := s.Memset(e.stream, e.flush, 0, e.flushN); err != nil || !b.reads {
-		return err
-	}
-	args := new(device.Args).Ptr(e.clean).Uint64(uint64(e.cleanN / 16)).Ptr(e.sink)
-	return e.helpers.launch(s, e.stream, "rp_read", 8*max(e.info.Limits.SMs, 1), args)
-}
-
-// traffic returns the bytes of a plan's inputs, and whether its launches read at least a quarter of the cache and write less than
-// a sixteenth of it.
-func traffic(extents []task.Extent, l2Bytes int64) (inputs int64, reads bool) {
-	var written int64
-	for _, x := range extents {
-		switch x.Role {
-		case harness.RoleIn:
-			inputs += x.Bytes()
-		case harness.RoleInOut:
-			inputs, written = inputs+x.Bytes(), written+x.Bytes()
-		default:
-			written += x.Bytes() // outputs and scratch
-		}
-	}
-	return inputs, inputs >= l2Bytes/4 && written < l2Bytes/16
-}
-
 // Launch runs the plan between two events, looks at zones and inputs, compares the outputs whole where there are expected
 // values, and waits once for all of it.
 func (b *Bench) Launch(_ context.Context, shot verify.Shot) (verify.Lap, error) {

@@ -118,21 +118,29 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err := b.fetch(s, len(used)); err != nil {
 		return err
 	}
+	if err := e.laps(s, burst, fences, clock, throttled, shots); err != nil {
+		return err
+	}
+	return e.account(s)
+}
+
+// laps reads what each launch of a burst and the flush before it took.
+func (e *Engine) laps(s *device.Session, burst *verify.Burst, fences []device.Event, clockMHz int, throttled bool, shots []verify.Shotted) (err error) {
 	for i := range shots {
-		shots[i].Lap = verify.Lap{ClockMHz: clock, Throttle: throttled}
-		if shots[i].Lap.Kernels, err = s.Elapsed(begins[i], ends[i]); err != nil {
+		shots[i].Lap = verify.Lap{ClockMHz: clockMHz, Throttle: throttled}
+		if shots[i].Lap.Kernels, err = s.Elapsed(e.begins[i], e.ends[i]); err != nil {
 			return err
 		}
 		if burst.NoFlush {
 			continue
 		}
-		took, err := s.Elapsed(fences[i], begins[i])
+		took, err := s.Elapsed(fences[i], e.begins[i])
 		if err != nil {
 			return err
 		}
 		e.flushed += took
 	}
-	return e.account(s)
+	return nil
 }
 
 // sweepBehind waits until what is queued has run, and queues the flush. What is queued next, the events and the kernels between
