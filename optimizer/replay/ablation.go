@@ -8,7 +8,7 @@ import (
 // ablated are the numbers of evaluations at which an ablation compares.
 var ablated = []int{20, 40, 80, 220}
 
-// WriteAblation writes one line a summary, the first being the whole of what the others lack a part of: ratios, and the
+// WriteAblation writes the table of optimizer/ABLATION.md: one line a summary, the first being the whole of what the others lack a part of: ratios, and the
 // difference from the whole with the 95 % interval over the recordings of the differences' means over seeds.
 func WriteAblation(w io.Writer, sums []Summary) error {
 	p := &printer{w: w}
