@@ -18,6 +18,8 @@ const (
 	windowSize       = 5    // of the design's points, how many lie in the launch window
 	candidateMax     = 3000 // configurations among which a proposal is chosen
 	activeMost       = 400  // observations of a posterior when its candidates are renewed
+	wideMost         = 160  // and of one over a family
+	wideKept         = 4    // members of a family up to which each keeps its joint posterior from ask to ask
 	eliteCount       = 10   // best configurations whose neighbours are candidates
 	endFrom          = 80   // evaluations from which every endEach-th proposal is one of those
 	endEach          = 2
@@ -59,7 +61,11 @@ func (s *Strategy) Propose(_ context.Context, h *optimizer.History) (int, error)
 	if s.joint != nil && turn%jointEach == 0 {
 		if s.joint.collect(h); len(s.joint.done) >= designSize {
 			s.joint.prepare(h, s.jointEnc)
-			return s.best(h, s.joint, s.jointEnc)
+			id, err := s.best(h, s.joint, s.jointEnc)
+			if members, _ := h.Family(); len(members) > wideKept { // megabytes each, and made again in milliseconds
+				s.joint.post = nil
+			}
+			return id, err
 		}
 	}
 	if turn < designSize || h.OK < 2 {

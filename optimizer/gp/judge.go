@@ -35,7 +35,7 @@ func (m *model) judge(h *optimizer.History, n int) []optimizer.Verdict {
 		if t.Censored || m.done[k].trial != h {
 			continue
 		}
-		u := (m.out.y[k]-m.out.noise[k]*alpha[i])*m.out.scale + m.out.centre
+		u := (m.out.y[k]-m.noise[i]*alpha[i])*m.out.scale + m.out.centre
 		out = append(out, optimizer.Verdict{ID: t.ID, Mean: m.out.best - math.Log(math.Max(1-u, 1e-6))})
 		place[t.ID] = i
 	}
@@ -43,7 +43,7 @@ func (m *model) judge(h *optimizer.History, n int) []optimizer.Verdict {
 	out = out[:min(n, len(out))]
 	for v := range out {
 		i := place[out[v].ID]
-		noise := m.out.noise[m.active[i]]
+		noise := m.noise[i]
 		left := noise * math.Max(0, 1-noise*m.post.precision(i)) // variance of y given everything
 		slope := m.out.scale * math.Exp(out[v].Mean-m.out.best)  // d ln t / d u
 		out[v].SD = math.Sqrt(left) * slope

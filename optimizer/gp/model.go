@@ -30,6 +30,8 @@ type model struct {
 	known  int     // positions of done that the posterior has or left out
 	merged int     // repeats, over the family, that the posterior knows
 	out    output
+	ref    output    // of the first successes, up to the fit: the units of noise
+	noise  []float64 // known variance of the posterior's observations, in those units
 	at     []float64 // posterior means at the observations, standardised
 }
 
@@ -67,7 +69,11 @@ func (m *model) prepare(h *optimizer.History, enc *encoder) {
 	if m.post == nil {
 		rng := m.draws(m.fitted, 0)
 		n := fitPoint(m.fitted)
-		m.active = m.thin(rng, n, activeMost)
+		most := activeMost
+		if m.wide {
+			most = wideMost
+		}
+		m.active, m.noise = m.thin(rng, n, most), nil
 		m.post = newPosterior(m.hyper.scales(), enc, m.ids, m.features(enc), len(m.active)+len(m.done)-n+16)
 		m.known = n
 	}
@@ -77,9 +83,20 @@ func (m *model) prepare(h *optimizer.History, enc *encoder) {
 	g := m.features(enc)
 	for i := m.post.n; i < len(m.active); i++ {
 		k := m.active[i]
-		m.post.add(enc.encodeKin(&m.done[k]), g(m.done[k].id), m.out.noise[k])
+		m.noise = append(m.noise, m.rowNoise(k))
+		m.post.add(enc.encodeKin(&m.done[k]), g(m.done[k].id), m.noise[i])
 	}
 	m.at = m.post.mean(m.outputsActive())
+}
+
+// rowNoise returns the known variance of an observation in units of the last fit, which do not depend on when it came in.
+func (m *model) rowNoise(k int) float64 {
+	log, variance := m.done[k].value(false)
+	slope := 1 / m.ref.scale
+	if m.prior == nil && m.opt.has(PartThroughput) {
+		slope *= math.Exp(m.ref.best - log)
+	}
+	return slope * slope * variance
 }
 
 // collect takes in the successes told since the last call, and returns how many repeats the family was told.

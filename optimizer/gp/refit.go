@@ -75,6 +75,7 @@ func (m *model) refit(h *optimizer.History, enc *encoder, last int) {
 		m.fit(enc, at)
 	}
 	m.fitted, m.post = last, nil
+	m.ref = m.outputs(enc, m.done[:fitPoint(last)], true)
 	m.ids = m.candidates(h, m.draws(last, 2), fitPoint(last))
 }
 

@@ -125,7 +125,7 @@ func happened(c optimizer.Configuration) optimizer.Observation {
 		f, _ := c[name].AsFloat()
 		x += math.Abs(f - 2)
 	}
-	o := optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: 1 + 0.1*x, CostSeconds: 0.1, Variance: 1e-4}
+	o := optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeMeasured, Value: 1 + 0.1*x, CostSeconds: 0.1, Variance: 2.5e-3}
 	switch h := optimizer.Hash(c); {
 	case h[0] == '0' || h[0] == '1':
 		return optimizer.Observation{Configuration: c, Outcome: optimizer.OutcomeFailed, FailKind: "compile"}
