@@ -91,7 +91,11 @@ func summarise(cells []Cell) Summary {
 			}
 		}
 	}
-	s.Within5, s.Within1 = share(finals, 0.95), share(finals, 0.99)
+	if len(finals) > 0 {
+		s.Within5, s.Within1 = share(finals, 0.95), share(finals, 0.99)
+	} else { // no recording is stable: JSON knows no infinity
+		s.WorstRatio = 0
+	}
 	s.MedianTo5 = finite(median(to5))
 	s.Returned, s.RepeatShare = geometric(returned), float64(repeats)/float64(max(1, evaluations))
 	ratios := make([]float64, len(wall))
