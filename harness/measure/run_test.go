@@ -295,3 +295,35 @@ func TestBursts(t *testing.T) {
 		t.Errorf("%v, stop %+v: want launch 17", err, r.Stop)
 	}
 }
+
+// A clock that disagrees with the judge's in every batch is a false one; an honest kernel on a crowded machine agrees in some
+// batch, if only after a pause.
+func TestClocksMustAgreeOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		crowded int // batches of a size that a crowded machine spoils; -1: all
+		fault   harness.Fault
+	}{"quiet": {0, harness.FaultNone}, "crowded": {10, harness.FaultNone}, "false": {-1, harness.FaultIncorrect}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			batches := 0
+			e := &verifytest.Engine{Kernel: verifytest.Add, LapFunc: func(_ *verifytest.Call, s verify.Shot) verify.Lap {
+				l := lap(100, s)
+				l.Wall, l.Busy = l.Kernels, l.Kernels
+				if s.Repeats > 1 {
+					if batches++; c.crowded < 0 || batches <= c.crowded {
+						l.Wall, l.Busy = 3*l.Kernels, 3*l.Kernels
+					}
+				}
+				return l
+			}}
+			fault := harness.FaultNone
+			if r := run(t, e, nil); r.Stop != nil {
+				fault = r.Stop.Fault
+			}
+			if fault != c.fault || batches == 0 {
+				t.Errorf("fault %v after %d batches, want %v", fault, batches, c.fault)
+			}
+		})
+	}
+}
