@@ -118,7 +118,6 @@ func (e *Engine) spawnIn(dir string, verifying bool) (*process, error) {
 	cmd.WaitDelay = time.Second // a process that escaped the group may hold the pipe
 	cmd.ExtraFiles = []*os.File{theirs, e.arena.file, e.lock}
 	p.cmd = cmd
-	stepBack()
 	if err := e.spawner.start(cmd); err != nil {
 		return nil, errors.Join(err, p.control.Close())
 	}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -19,7 +17,6 @@ import (
 // Scheduling policies of sched(7).
 const (
 	schedOther = 0 // the default
-	schedBatch = 3 // as the default, but never takes a core from a running thread by waking up
 	schedIdle  = 5 // runs on a core that nobody else wants
 )
 
@@ -70,17 +67,6 @@ func ownThreads() []int {
 	}
 	return out
 }
-
-// stepBack makes this whole process wait for a free core rather than take one from a candidate: its threads, those to come
-// too, get the batch policy. A parent that polls queues and draws progress otherwise wakes on the cores it measures with. A
-// machine that refuses is one whose launches are dropped and retaken more often; they are counted as dropped there.
-var stepBack = sync.OnceFunc(func() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for _, tid := range ownThreads() {
-		_ = setPolicy(tid, schedBatch)
-	}
-})
 
 // queues reads for how long a child's kernel threads have waited for a core so far.
 type queues struct {
