@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -71,9 +70,7 @@ type Judge struct {
 	baselines *baselines.Registry
 	targets   map[harness.Target]Target
 
-	// turns keeps compiling and timing apart where there are too few cores for both: compiles share it, timing has it alone.
-	turns sync.RWMutex
-	few   bool
+	turns *turns // nil: enough cores for compiling beside timing
 }
 
 var _ harness.Harness = (*Judge)(nil)
@@ -106,7 +103,10 @@ func New(c Config) (*Judge, error) {
 	if c.PoolBytes == 0 {
 		c.PoolBytes = verify.PoolBytes(1 << 30)
 	}
-	j := &Judge{config: c, cache: cache, pool: verify.NewPool(c.OracleFunc, c.PoolBytes), baselines: baselines.Open(filepath.Join(c.CacheDir, "baselines")), targets: map[harness.Target]Target{}, few: runtime.NumCPU() < fewCores}
+	j := &Judge{config: c, cache: cache, pool: verify.NewPool(c.OracleFunc, c.PoolBytes), baselines: baselines.Open(filepath.Join(c.CacheDir, "baselines")), targets: map[harness.Target]Target{}}
+	if runtime.NumCPU() < fewCores {
+		j.turns = newTurns()
+	}
 	j.targets[harness.TargetCPU] = newCPU(c)
 	for _, t := range c.Targets {
 		j.targets[t.Target()] = t
@@ -189,9 +189,12 @@ func (j *Judge) build(ctx context.Context, c *harness.Candidate, fresh bool) (*h
 			return b, nil, err
 		}
 	}
-	if j.few {
-		j.turns.RLock()
-		defer j.turns.RUnlock()
+	if j.turns != nil {
+		done, err := j.turns.compile(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer done()
 	}
 	b, artifact, refusal, err := t.Compile(ctx, c)
 	if err != nil || refusal != nil {
@@ -223,9 +226,12 @@ func (j *Judge) Benchmark(ctx context.Context, q *harness.Request, b *harness.Bu
 		}
 		bout.Rivals = append(bout.Rivals, measure.Contestant{Role: rival.Role, Module: j.module(rival.Candidate, built)})
 	}
-	if j.few {
-		j.turns.Lock()
-		defer j.turns.Unlock()
+	if j.turns != nil {
+		done, err := j.turns.measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
 	}
 	r, err := t.Judge(ctx, bout)
 	if err != nil {
