@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestEvalExitCodes(t *testing.T) {
 		stdout, errs []string // each must be there
 	}{
 		{"a right kernel", nil, []string{"--allow-reduced", kernels + "vadd.yaml", kernels + "honest_vectors.c"}, exitOK,
-			[]string{"ITERATION 1 / TASK judge_vadd\nCOMPILE_STATUS : PASS\nRUNTIME_STATUS : PASS\nNUMERICAL_STATUS : PASS\n", "n=65536 ", "speed-up", "geometric mean", "cold: block"}, nil},
+			[]string{"ITERATION 1 / TASK judge_vadd\nCOMPILE_STATUS : PASS\nRUNTIME_STATUS : PASS\nNUMERICAL_STATUS : PASS\n", "n=65536 ", "speed-up", "geometric mean|disturbed", "cold: block"}, nil},
 		{"a wrong one, in detail", nil, []string{"--allow-reduced", "--detail", kernels + "vadd.yaml", kernels + "nan_writer.c"}, exitVerdict,
 			[]string{"NUMERICAL_STATUS : FAIL", "FAULT : incorrect", "EVIDENCE : non_finite, size n=", "input set ", "BUILD : ", "SEED : 1"}, []string{"incorrect"}},
 		{"one that does not compile", nil, []string{"--allow-reduced", kernels + "vadd.yaml", kernels + "compile_error.c"}, exitVerdict, []string{"COMPILE_STATUS : FAIL\nRUNTIME_STATUS :\n"}, []string{"compile"}},
@@ -61,8 +62,8 @@ func TestEvalExitCodes(t *testing.T) {
 			if code != c.code {
 				t.Fatalf("exit code %d, want %d\n%s%s", code, c.code, stdout, stderr)
 			}
-			for _, want := range c.stdout {
-				if !strings.Contains(stdout, want) {
+			for _, want := range c.stdout { // words with a | between them: any will do, as the machine is quiet or not
+				if !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(stdout, w) }) {
 					t.Errorf("stdout lacks %q:\n%s", want, stdout)
 				}
 			}

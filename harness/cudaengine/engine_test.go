@@ -402,7 +402,8 @@ func TestLargeInputsAreLookedAtInParts(t *testing.T) {
     int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; if (i == 9) const_cast<float*>(b)[i] = 0.f; }`
 	b := bind(t, setup(t), source, 540_000)
 	run := &verify.Burst{Rewrite: true, Limit: time.Second}
-	for i := range uint64(24) {
+	const launches = 96 // an eighth of each is looked at: that 95 miss the place has a chance of 3 in a million
+	for i := range uint64(launches) {
 		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: i == 0})
 	}
 	shots, err := b.bench.(verify.Burster).Burst(context.Background(), run)
@@ -415,8 +416,8 @@ func TestLargeInputsAreLookedAtInParts(t *testing.T) {
 			seen++
 		}
 	}
-	if shots[0].Breach == nil || seen < 2 || seen > 12 {
-		t.Errorf("seen in %d of 24 launches, in the whole one %v", seen, shots[0].Breach)
+	if shots[0].Breach == nil || seen < 2 || seen > launches/2 {
+		t.Errorf("seen in %d of %d launches, in the whole one %v", seen, launches, shots[0].Breach)
 	}
 }
 
