@@ -290,7 +290,10 @@ func (p *parse) structure(src, reply string) {
 	if !ok {
 		return
 	}
-	body = p.linkage(p.stripHost(body))
+	if body = p.linkage(p.stripHost(body)); !balanced(body) { // a brace too many in the kernels stood for one too few in host code
+		p.complain("unbalanced", "without its host code the file does not close the braces that it opens: send the kernels alone, mended")
+		return
+	}
 	if !found {
 		p.withoutHeader(body, reply)
 		return
