@@ -239,7 +239,7 @@ func (c *Compiler) Compile(ctx context.Context, candidate *harness.Candidate) (*
 		return nil, nil, nil, err
 	}
 	if out.image == nil {
-		return nil, nil, refusal(out, source), nil
+		return nil, nil, Refused(out.log, out.limit, source), nil
 	}
 	return c.finish(candidate, out, time.Since(start))
 }
@@ -261,7 +261,7 @@ func (c *Compiler) finish(candidate *harness.Candidate, out *compiled, took time
 	}
 	for _, name := range Kernels(candidate) {
 		if !slices.ContainsFunc(kernels, func(k cubin.Kernel) bool { return k.Name == name }) {
-			return nil, nil, noKernel(name), nil
+			return nil, nil, NoKernel(name), nil
 		}
 	}
 	return &harness.Build{
@@ -270,23 +270,25 @@ func (c *Compiler) finish(candidate *harness.Candidate, out *compiled, took time
 	}, out.image, nil, nil
 }
 
-func noKernel(name string) *toolchain.Refusal {
+// NoKernel refuses a source that lacks a kernel which its launch names.
+func NoKernel(name string) *toolchain.Refusal {
 	return &toolchain.Refusal{Reason: fmt.Sprintf("the source has no kernel %s, which the launch names: declare it extern \"C\" __global__ void %s(...)", name, name)}
 }
 
 // maxDiagnostics is how many messages are kept, errors first.
 const maxDiagnostics = 8
 
-func refusal(out *compiled, source string) *toolchain.Refusal {
-	r := &toolchain.Refusal{Diagnostics: cubin.Diagnostics(out.log, sourceName, source, maxDiagnostics), Limit: out.limit != ""}
+// Refused makes the refusal of a source from what its compiler printed; limit is the limit that ended the compiler, "" for none.
+func Refused(log, limit, source string) *toolchain.Refusal {
+	r := &toolchain.Refusal{Diagnostics: cubin.Diagnostics(log, sourceName, source, maxDiagnostics), Limit: limit != ""}
 	switch {
 	case r.Limit:
-		r.Reason = out.limit
+		r.Reason = limit
 	case len(r.Diagnostics) > 0 && r.Diagnostics[0].Severity == "error":
 		d := r.Diagnostics[0]
 		r.Reason = fmt.Sprintf("%s:%d: %s", d.File, d.Line, d.Message)
 	default:
-		r.Reason = cubin.FirstError(out.log)
+		r.Reason = cubin.FirstError(log)
 	}
 	return r
 }

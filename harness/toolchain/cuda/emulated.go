@@ -50,10 +50,10 @@ func (c *Compiler) emulate(ctx context.Context, candidate *harness.Candidate) (*
 	}
 	out := &compiled{log: log.Text, limit: limit, version: e.Version}
 	if limit != "" || log.Failed {
-		r := refusal(out, candidate.Structure.Source)
+		r := Refused(out.log, out.limit, candidate.Structure.Source)
 		for _, k := range kernels {
 			if strings.Contains(log.Text, "RIDGEPOINT_KERNEL") && strings.Contains(log.Text, "‘"+k+"’ was not declared") || strings.Contains(log.Text, "'"+k+"' was not declared") {
-				r = noKernel(k)
+				r = NoKernel(k)
 			}
 		}
 		return nil, nil, r, nil

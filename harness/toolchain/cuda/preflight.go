@@ -38,7 +38,7 @@ func Preflight(t *harness.Task, c *harness.Candidate, image []byte, limits *devi
 			l := &plan.Launches[i]
 			k := kernels[l.Kernel]
 			if k == nil {
-				return noKernel(l.Kernel).Reason, nil
+				return NoKernel(l.Kernel).Reason, nil
 			}
 			err := cubin.Check(k, limits, PlanOf(l), ArgumentBytes(l))
 			var r *cubin.Refusal

@@ -189,7 +189,7 @@ func (c *Compiler) Compile(ctx context.Context, candidate *harness.Candidate) (*
 		return nil, nil, nil, err
 	}
 	if out.image == nil {
-		return nil, nil, refusal(out, s.Source), nil
+		return nil, nil, cuda.Refused(out.log, out.limit, s.Source), nil
 	}
 	kernels, err := codeobject.Parse(out.image)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *Compiler) Compile(ctx context.Context, candidate *harness.Candidate) (*
 	}
 	for _, name := range cuda.Kernels(candidate) {
 		if !slices.ContainsFunc(kernels, func(k codeobject.Kernel) bool { return k.Name == name }) {
-			return nil, nil, noKernel(name), nil
+			return nil, nil, cuda.NoKernel(name), nil
 		}
 	}
 	return &harness.Build{Key: c.Key(candidate), Toolchain: out.version, Command: out.command, Kernels: codeobject.Resources(kernels),
@@ -206,24 +206,6 @@ func (c *Compiler) Compile(ctx context.Context, candidate *harness.Candidate) (*
 
 // maxDiagnostics is how many messages are kept, errors first.
 const maxDiagnostics = 8
-
-func noKernel(name string) *toolchain.Refusal {
-	return &toolchain.Refusal{Reason: fmt.Sprintf("the source has no kernel %s, which the launch names: declare it extern \"C\" __global__ void %s(...)", name, name)}
-}
-
-func refusal(out *compiled, source string) *toolchain.Refusal {
-	r := &toolchain.Refusal{Diagnostics: cubin.Diagnostics(out.log, sourceName, source, maxDiagnostics), Limit: out.limit != ""}
-	switch {
-	case r.Limit:
-		r.Reason = out.limit
-	case len(r.Diagnostics) > 0 && r.Diagnostics[0].Severity == "error":
-		d := r.Diagnostics[0]
-		r.Reason = fmt.Sprintf("%s:%d: %s", d.File, d.Line, d.Message)
-	default:
-		r.Reason = cubin.FirstError(out.log)
-	}
-	return r
-}
 
 // options returns what hiprtc and hipcc are told alike, without include folders. maxrregcount is NVIDIA's: AMD's compiler
 // takes its bound from __launch_bounds__.

@@ -50,7 +50,7 @@ func Preflight(t *harness.Task, c *harness.Candidate, image []byte, limits *devi
 			l := &plan.Launches[i]
 			k := kernels[l.Kernel]
 			if k == nil {
-				return noKernel(l.Kernel).Reason, nil
+				return cuda.NoKernel(l.Kernel).Reason, nil
 			}
 			if why := refused(k, limits, cuda.PlanOf(l), cuda.ArgumentBytes(l)); why != "" {
 				return fmt.Sprintf("size %s: kernel %s: %s", size, l.Kernel, why), nil
