@@ -23,8 +23,8 @@ type benchOptimizerCmd struct {
 	Strategy    []string `default:"portfolio" placeholder:"NAME" help:"Strategies, separated by commas (random, local, tpe, goptuna-tpe, gp, portfolio)."`
 	Seeds       int      `default:"30" help:"Runs of each strategy on each space."`
 	Budget      int      `default:"220" help:"Unique configurations a run may evaluate."`
-	Transfer    bool     `help:"Offer the other recordings of the same space as records."`
-	Adversarial string   `enum:",reversed,foreign" default:"" help:"Offer misleading records instead: reversed (fast and slow swapped) or foreign (another kernel's, by equal parameter names)."`
+	Transfer    bool     `help:"Offer the other recordings of the same space as records, and compare with the same seeds without."`
+	Adversarial string   `enum:",reversed,foreign" default:"" help:"Offer misleading records instead: reversed (fast and slow swapped) or foreign (another kernel's, by equal parameter names); compared in the same way."`
 	InFlight    int      `default:"1" help:"Evaluations at a time."`
 	Noise       bool     `help:"Add log-normal noise of the recorded spread (at most 5 %) and 1 % outliers of 1.5 times."`
 	Only        string   `placeholder:"TEXT" help:"Only the spaces whose name contains TEXT."`
@@ -67,6 +67,8 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 	}
 	if c.Ablate {
 		c.Strategy = ablations(c.Strategy[0])
+	} else if c.Transfer || c.Adversarial != "" {
+		c.Strategy = withoutRecords(c.Strategy)
 	}
 	priors, err := c.priors(records, all)
 	if err != nil {
@@ -76,8 +78,12 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, Parallel: c.jobs(),
 		Conditions: replay.Conditions{Budget: c.Budget, InFlight: c.InFlight, Noise: c.Noise, Now: time.Now},
 		New: func(r *replay.Record, name string, seed uint64) (replay.Searcher, error) {
+			prior := priors[r.Name]
+			if plain, cold := strings.CutSuffix(name, replay.WithoutRecords); cold {
+				name, prior = plain, nil
+			}
 			name, part, _ := strings.Cut(name, ablationMark)
-			return strategy.New(name, r.Space, strategy.Options{Seed: seed, Prior: priors[r.Name], Without: part})
+			return strategy.New(name, r.Space, strategy.Options{Seed: seed, Prior: prior, Without: part})
 		},
 		Progress: progress(env.stderr),
 	}
@@ -99,6 +105,18 @@ func ablations(name string) []string {
 	}
 	if name == "portfolio" {
 		out = append(out, name+ablationMark+strategy.WithoutArms)
+	}
+	return out
+}
+
+// withoutRecords returns the strategies, and behind each that reads records the same without.
+func withoutRecords(names []string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, name)
+		if strategy.ReadsRecords(name) {
+			out = append(out, name+replay.WithoutRecords)
+		}
 	}
 	return out
 }
@@ -199,15 +217,23 @@ func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
 	if c.Ablate && !c.JSON {
 		return replay.WriteAblation(env.stdout, sums)
 	}
+	comparisons, err := replay.Compare(cells, c.Budget)
+	if err != nil {
+		return err
+	}
 	if !c.JSON {
-		return replay.WriteTable(env.stdout, sums)
+		if err := replay.WriteTable(env.stdout, sums); err != nil {
+			return err
+		}
+		return replay.WriteComparisons(env.stdout, comparisons)
 	}
 	e := json.NewEncoder(env.stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
-		Checkpoints []int            `json:"checkpoints"`
-		Summaries   []replay.Summary `json:"summaries"`
-	}{replay.Checkpoints, sums})
+		Checkpoints []int               `json:"checkpoints"`
+		Summaries   []replay.Summary    `json:"summaries"`
+		Comparisons []replay.Comparison `json:"comparisons,omitempty"` // with records and without
+	}{replay.Checkpoints, sums, comparisons})
 }
 
 // toFile writes a whole file; a failed close is an error.

@@ -109,6 +109,9 @@ func New(name string, space *optimizer.Space, o Options) (*Search, error) {
 // takesRecords are the strategies whose model reads records.
 var takesRecords = map[string]bool{"gp": true, "portfolio": true}
 
+// ReadsRecords reports whether the named strategy has a use for records: Options.Prior and Inform.
+func ReadsRecords(name string) bool { return takesRecords[name] }
+
 // Inform gives a search that was asked and told nothing yet what was measured of the same structure elsewhere, as a prior. It
 // returns the names of the sources that share a measured configuration with the space; optimizer.ErrNoRecords says that the
 // strategy reads none.
