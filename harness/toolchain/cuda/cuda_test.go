@@ -32,7 +32,7 @@ func level() sandbox.Level {
 	return sandbox.LevelReduced
 }
 
-func compiler(t *testing.T) *Compiler {
+func compiler(t testing.TB) *Compiler {
 	t.Helper()
 	use := NVRTC
 	if os.Getenv("RIDGEPOINT_CUDA_COMPILER") != "" {
@@ -216,7 +216,32 @@ func TestShippedStructures(t *testing.T) {
 	}
 }
 
-func compileShipped(t *testing.T, cc *Compiler, tk *harness.Task, s *harness.Structure, config harness.Configuration) {
+// BenchmarkShipped compiles each shipped structure's default, one after another, which is what one candidate waits for.
+func BenchmarkShipped(b *testing.B) {
+	cc := compiler(b)
+	for _, name := range tasks.Names() {
+		loaded, err := task.LoadFS(tasks.FS, name+"/task.yaml")
+		if err != nil {
+			b.Fatal(err)
+		}
+		structures, err := loaded.Structures(harness.TargetCUDA)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range structures {
+			if meets(s.Requires["toolkit"], cc.Toolkit()) != nil {
+				continue
+			}
+			b.Run(name+"/"+s.Name, func(b *testing.B) {
+				for b.Loop() {
+					compileShipped(b, cc, loaded.Task, s, nil)
+				}
+			})
+		}
+	}
+}
+
+func compileShipped(t testing.TB, cc *Compiler, tk *harness.Task, s *harness.Structure, config harness.Configuration) {
 	t.Helper()
 	cand, err := task.NewCandidate(tk, s, config)
 	if err != nil {

@@ -134,6 +134,20 @@ func TestPoolServesManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// TestOneAfterAnotherIsOneChild wants no child to be started while one waits: a start costs more than most compiles.
+func TestOneAfterAnotherIsOneChild(t *testing.T) {
+	t.Parallel()
+	p := pool(t, Config{Children: 4})
+	for range 3 {
+		if r, err := p.Compile(context.Background(), softmaxSource, "kernel.cu", []string{"--gpu-architecture=sm_90", "-DFACTOR=1"}); err != nil || r.Image == nil {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+	}
+	if len(p.idle) != 1 || p.idle[0].served != 3 {
+		t.Errorf("%d children wait, the first of which served %d compiles: want one that served all 3", len(p.idle), p.idle[0].served)
+	}
+}
+
 func TestFindNamesEachOnce(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

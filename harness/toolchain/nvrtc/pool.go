@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,8 +29,11 @@ type Config struct {
 type Pool struct {
 	install Installation
 	config  Config
-	slots   chan *child // holds Children entries; nil: not started
+	turns   chan struct{} // Children of them: each is a turn to compile
 	version [2]int
+
+	mu   sync.Mutex
+	idle []*child // the last one used comes first: a child more is started only when all are at work
 }
 
 // Result is what a compile gave. Image is nil when the source was refused; then Log says why.
@@ -52,15 +56,15 @@ func NewPool(install Installation, config Config) (*Pool, error) {
 	if config.MemoryBytes == 0 {
 		config.MemoryBytes = 8 << 30
 	}
-	p := &Pool{install: install, config: config, slots: make(chan *child, config.Children)} // each slot is a turn to compile
+	p := &Pool{install: install, config: config, turns: make(chan struct{}, config.Children)}
 	first, err := p.start()
 	if err != nil {
 		return nil, err
 	}
 	p.version = first.version
-	p.slots <- first
-	for range config.Children - 1 {
-		p.slots <- nil
+	p.idle = append(p.idle, first)
+	for range config.Children {
+		p.turns <- struct{}{}
 	}
 	return p, nil
 }
@@ -74,13 +78,16 @@ func (p *Pool) Installation() Installation { return p.install }
 // Compile compiles source, called name in messages, with the compiler's own options. It waits for a free child. A refused source is a
 // Result without an Image; ErrLimit is wrapped when the source hung or crashed its compiler, which is then replaced.
 func (p *Pool) Compile(ctx context.Context, source, name string, options []string) (*Result, error) {
-	var c *child
 	select {
-	case c = <-p.slots:
+	case <-p.turns:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { p.slots <- c }()
+	c := p.take()
+	defer func() {
+		p.put(c)
+		p.turns <- struct{}{}
+	}()
 	if c == nil {
 		fresh, err := p.start()
 		if err != nil {
@@ -105,18 +112,42 @@ func (p *Pool) Compile(ctx context.Context, source, name string, options []strin
 	return &Result{Image: r.Image, Log: r.Log, Version: r.Version, Took: time.Since(start)}, nil
 }
 
+// take returns a child that waits for work, or nil.
+func (p *Pool) take() *child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
+	if n == 0 {
+		return nil
+	}
+	c := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	return c
+}
+
+// put gives a child back; nil: it is gone.
+func (p *Pool) put(c *child) {
+	if c == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
 // recycleAfter bounds what a leak in the compiler can amount to.
 const recycleAfter = 2000
 
 // Close ends the children. It waits for compiles that run.
 func (p *Pool) Close() {
-	for range cap(p.slots) {
-		if c := <-p.slots; c != nil {
-			c.kill()
-		}
+	for range cap(p.turns) {
+		<-p.turns
 	}
-	for range cap(p.slots) {
-		p.slots <- nil
+	for c := p.take(); c != nil; c = p.take() {
+		c.kill()
+	}
+	for range cap(p.turns) {
+		p.turns <- struct{}{}
 	}
 }
 
