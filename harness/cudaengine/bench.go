@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"ridgepoint/harness"
@@ -35,6 +36,7 @@ type Bench struct {
 	sweepNext bool      // Flush was asked for
 	reads     bool      // a launch reads much of the L2 cache's size and hardly writes
 	inputs    int64     // bytes of all inputs
+	rewrites  bool      // a tensor is both input and output: each launch needs it written anew
 	judgedAt  *prepared // what the findings of the last Launch are about; nil: there are none
 
 	bound   bool         // its tables count among the engine's
@@ -72,6 +74,7 @@ func (b *Bench) bind(s *device.Session) error {
 	}
 	b.outputs = b.layout.Outputs()
 	b.inputs, b.reads = traffic(b.extents, e.info.L2Bytes)
+	b.rewrites = slices.ContainsFunc(b.extents, func(x task.Extent) bool { return x.Role == harness.RoleInOut })
 	var err error
 	if b.zones, err = b.table(s, zones); err != nil {
 		return err
@@ -306,14 +309,42 @@ const (
 	inspectEvery      = 8
 )
 
-// inspect looks at the red zones and the inputs; draw chooses the part of large inputs where whole is not asked for.
-func (b *Bench) inspect(s *device.Session, p *prepared, slot int, whole bool, draw uint64) error {
+// zonesOf starts the arguments of a kernel that looks at the red zones and the inputs; draw chooses the part of large inputs where
+// whole is not asked for.
+func (b *Bench) zonesOf(p *prepared, slot int, whole bool, draw uint64) *device.Args {
 	every := uint32(1)
 	if !whole && b.inputs > inspectWholeBytes {
 		every = inspectEvery
 	}
-	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Ptr(p.regions).Ptr(p.inspectTiles).Ptr(b.slot(slot)).Uint64(b.engine.signKey).Uint32(every).Uint32(uint32(draw % uint64(every)))
-	return b.engine.helpers.launch(s, b.engine.stream, "rp_inspect", p.inspectN, args)
+	return new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Ptr(p.regions).Ptr(p.inspectTiles).Ptr(b.slot(slot)).Uint64(b.engine.signKey).Uint32(every).Uint32(uint32(draw % uint64(every)))
+}
+
+// inspect looks at the red zones and the inputs.
+func (b *Bench) inspect(s *device.Session, p *prepared, slot int, whole bool, draw uint64) error {
+	return b.engine.helpers.launch(s, b.engine.stream, "rp_inspect", p.inspectN, b.zonesOf(p, slot, whole, draw))
+}
+
+// look queues all that is looked at after launch i of a burst: zones and inputs with the first output in one kernel, since each
+// kernel more costs a small launch 3 us, and the other outputs.
+func (b *Bench) look(s *device.Session, p *prepared, i int, l *verify.BurstLaunch) error {
+	signs, projects := uint64(0), uint32(0)
+	if b.projects(0, l.Whole) {
+		proj, err := b.projection(s, p, 0)
+		if err != nil {
+			return err
+		}
+		signs, projects = proj.signs, 1
+	}
+	args := b.zonesOf(p, i, l.Whole, mix(b.engine.signKey^l.Seed)).Uint32(uint32(p.inspectN)).Ptr(p.outputs).Uint64(b.start).Ptr(b.result(i, 0)).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad).Uint64(signs).Uint32(projects)
+	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_look", p.inspectN+b.engine.blocksFor(b.extents[b.outputs[0]].Span), args); err != nil {
+		return err
+	}
+	for o := 1; o < len(b.outputs); o++ {
+		if err := b.judge(s, p, i, o, b.start, l.Whole); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // blocksFor is how many blocks a helper needs for n elements: enough to fill the device, no more.

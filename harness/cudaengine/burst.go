@@ -41,9 +41,10 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 		return nil, b.wrap("prepare the timed launches", err)
 	}
 	// A launch that hangs is found after one limit and some; honest launches seldom take an eighth of theirs.
-	limit := limitOf(burst.Limit) + time.Duration(n)*limitOf(burst.Limit)/8
+	all := n + burst.Warmups
+	limit := limitOf(burst.Limit) + time.Duration(all)*limitOf(burst.Limit)/8
 	if b.engine.Emulated() {
-		limit = time.Duration(n) * limitOf(burst.Limit)
+		limit = time.Duration(all) * limitOf(burst.Limit)
 	}
 	err = b.engine.do(limit, func(s *device.Session) error { return b.queue(s, burst, used, shots) })
 	if err != nil {
@@ -65,6 +66,8 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 	return shots, ctx.Err()
 }
 
+// queue queues the warm-ups and the launches, and reads what they gave. What follows a launch, and the rewriting for the next, are
+// queued with it, so that the device has work while the host waits for the launch to end (see sweepBehind).
 func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, shots []verify.Shotted) error {
 	e := b.engine
 	begins, ends, err := e.eventPairs(s, len(used))
@@ -75,24 +78,16 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(e.warm(s), s.Record(e.span[0], e.stream)); err != nil {
+	if err := errors.Join(e.warm(s), s.Record(e.span[0], e.stream), b.warmUp(s, burst, used[0]), s.Record(e.heat[1], e.stream), b.ready(s, burst, used, 0)); err != nil {
 		return err
 	}
 	for i, p := range used {
-		start := uint64(verify.PoisonStart(burst.Launches[i].Seed))
-		if burst.Rewrite || i == 0 || p != used[i-1] {
-			b.start = start
-			if err := b.rewrite(s, p, start); err != nil {
-				return err
-			}
-		}
-		if burst.Launches[i].Whole { // the others would pay for it and show nothing more
-			if err := b.scribble(s, mix(start^uint64(i))); err != nil {
-				return err
-			}
-		}
 		if !burst.NoFlush {
-			if err := b.sweepBehind(s, fences[i]); err != nil {
+			ahead := e.heat[1]
+			if i > 0 {
+				ahead = ends[i-1]
+			}
+			if err := b.sweepBehind(s, ahead, fences[i]); err != nil {
 				return err
 			}
 		}
@@ -102,11 +97,11 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 		if err := b.run(s, b.all, b.buffers); err != nil {
 			return err
 		}
-		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.inspect(s, p, i, burst.Launches[i].Whole, mix(b.engine.signKey^burst.Launches[i].Seed))); err != nil {
+		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.look(s, p, i, &burst.Launches[i])); err != nil {
 			return err
 		}
-		for o := range b.outputs {
-			if err := b.judge(s, p, i, o, b.start, burst.Launches[i].Whole); err != nil {
+		if i+1 < len(used) {
+			if err := b.ready(s, burst, used, i+1); err != nil {
 				return err
 			}
 		}
@@ -118,10 +113,47 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err := b.fetch(s, len(used)); err != nil {
 		return err
 	}
+	if burst.Warmups > 0 {
+		if burst.Warmed, err = s.Elapsed(e.heat[0], e.heat[1]); err != nil {
+			return err
+		}
+	}
 	if err := e.laps(s, burst, fences, clock, throttled, shots); err != nil {
 		return err
 	}
 	return e.account(s)
+}
+
+// warmUp queues the launches before the first that counts. Their inputs are written once, where the kernel does not write them.
+func (b *Bench) warmUp(s *device.Session, burst *verify.Burst, p *prepared) error {
+	start := uint64(verify.PoisonStart(burst.Launches[0].Seed))
+	var err error
+	if burst.Warmups > 0 {
+		err = b.rewrite(s, p, start)
+	}
+	err = errors.Join(err, s.Record(b.engine.heat[0], b.engine.stream))
+	for i := 0; i < burst.Warmups && err == nil; i++ {
+		if i > 0 && b.rewrites {
+			err = b.rewrite(s, p, start)
+		}
+		err = errors.Join(err, b.run(s, b.all, b.buffers))
+	}
+	return err
+}
+
+// ready queues what launch i of a burst needs before the flush.
+func (b *Bench) ready(s *device.Session, burst *verify.Burst, used []*prepared, i int) error {
+	start := uint64(verify.PoisonStart(burst.Launches[i].Seed))
+	if burst.Rewrite || i == 0 || used[i] != used[i-1] {
+		b.start = start
+		if err := b.rewrite(s, used[i], start); err != nil {
+			return err
+		}
+	}
+	if burst.Launches[i].Whole { // the others would pay for it and show nothing more
+		return b.scribble(s, mix(start^uint64(i)))
+	}
+	return nil
 }
 
 // laps reads what each launch of a burst and the flush before it took.
@@ -143,11 +175,12 @@ func (e *Engine) laps(s *device.Session, burst *verify.Burst, fences []device.Ev
 	return nil
 }
 
-// sweepBehind waits until what is queued has run, and queues the flush. What is queued next, the events and the kernels between
-// them, reaches the device while the flush runs. With launches queued far ahead, every second to fourth one on an H200 was 0.3 to
-// 0.8 us slow; queued to an idle device p10 to p90 of a 4 us kernel are within 0.2 us. The wait costs about 5 us a launch.
-func (b *Bench) sweepBehind(s *device.Session, fence device.Event) error {
-	return errors.Join(s.Record(fence, b.engine.stream), s.WaitEvent(fence), b.sweep(s))
+// sweepBehind waits until the launch before has ended, and queues the flush. What is queued next, the events and the kernels between
+// them, reaches the device while it looks at the launch before, rewrites and flushes, and the host is silent when the kernels
+// start. With launches queued far ahead, every second to fourth one on an H200 was 0.3 to 0.8 us slow, since the host was writing
+// to the device meanwhile.
+func (b *Bench) sweepBehind(s *device.Session, ahead, fence device.Event) error {
+	return errors.Join(s.WaitEvent(ahead), s.Record(fence, b.engine.stream), b.sweep(s))
 }
 
 // account adds what lay between the span's events to the device's working time.

@@ -23,7 +23,7 @@ var HelperSource string
 
 // HelperKernels are the kernels of HelperSource.
 var HelperKernels = []string{
-	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
+	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_look", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
 }
 
 // Config says which device an Engine takes.
@@ -47,6 +47,7 @@ type Engine struct {
 	tables  tables
 	mixing  arena // of inputs that nobody has seen
 	slots   slots
+	stage   stage
 	poison  map[harness.DType]poisonBlock
 	flush   device.Ptr
 	flushN  int64
@@ -59,7 +60,7 @@ type Engine struct {
 	begins  []device.Event  // before launches
 	ends    []device.Event  // after them
 	span    [2]device.Event // round everything of a burst
-	fence   device.Event    // before a flush
+	heat    [2]device.Event // round the warm-ups of a burst
 	fences  []device.Event  // the same, of each launch of a burst
 	monitor *device.Monitor // nil: none
 	state   State
@@ -133,9 +134,9 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 		if e.span[i], err = s.NewEvent(); err != nil {
 			return err
 		}
-	}
-	if e.fence, err = s.NewEvent(); err != nil {
-		return err
+		if e.heat[i], err = s.NewEvent(); err != nil {
+			return err
+		}
 	}
 	if e.Emulated() {
 		return nil

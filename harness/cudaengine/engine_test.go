@@ -75,7 +75,7 @@ func byNVCC(arch, source string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, "k.cubin"))
 }
 
-func setup(t *testing.T) *bundle {
+func setup(t testing.TB) *bundle {
 	t.Helper()
 	m, err := makerOnce()
 	if errors.Is(err, emulator.ErrNoCompiler) {
@@ -101,7 +101,7 @@ func setup(t *testing.T) *bundle {
 }
 
 // module compiles a source.
-func (b *bundle) module(t *testing.T, c *harness.Candidate, kernels ...string) verify.Module {
+func (b *bundle) module(t testing.TB, c *harness.Candidate, kernels ...string) verify.Module {
 	t.Helper()
 	image, err := b.maker.compile(c.Structure.Source, kernels)
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *bundle) module(t *testing.T, c *harness.Candidate, kernels ...string) v
 	return verify.Module{Build: &harness.Build{}, Path: path, Candidate: c, Limit: 10 * time.Second}
 }
 
-func load(t *testing.T, taskFile string) *harness.Task {
+func load(t testing.TB, taskFile string) *harness.Task {
 	t.Helper()
 	tk, err := task.Load(filepath.Join("..", "gpu", "testdata", "cases", taskFile))
 	if err != nil {
@@ -123,7 +123,7 @@ func load(t *testing.T, taskFile string) *harness.Task {
 	return tk
 }
 
-func candidate(t *testing.T, tk *harness.Task, source string) *harness.Candidate {
+func candidate(t testing.TB, tk *harness.Task, source string) *harness.Candidate {
 	t.Helper()
 	s, err := task.ParseStructure("case", source, tk, harness.TargetCUDA)
 	if err != nil {
@@ -157,7 +157,7 @@ type bound struct {
 	set    *verify.Set
 }
 
-func bind(t *testing.T, b *bundle, source string, n int64, kernels ...string) *bound {
+func bind(t testing.TB, b *bundle, source string, n int64, kernels ...string) *bound {
 	t.Helper()
 	if kernels == nil {
 		kernels = []string{"vadd"}
@@ -165,7 +165,7 @@ func bind(t *testing.T, b *bundle, source string, n int64, kernels ...string) *b
 	return bindTask(t, b, load(t, "vadd.yaml"), addition, source, n, kernels...)
 }
 
-func bindTask(t *testing.T, b *bundle, tk *harness.Task, oracle verify.OracleFunc, source string, n int64, kernels ...string) *bound {
+func bindTask(t testing.TB, b *bundle, tk *harness.Task, oracle verify.OracleFunc, source string, n int64, kernels ...string) *bound {
 	t.Helper()
 	c := candidate(t, tk, source)
 	p, err := b.engine.Open(context.Background(), b.module(t, c, kernels...))

@@ -25,13 +25,19 @@ extern "C" __global__ void rp_prepare(const Move* moves, const Tile* tiles, u64 
     uint4* dst = (uint4*)m.dst;
     const uint4* src = (const uint4*)m.src;
     u64 last = t.to / 16;
-    if (m.kind == 0) {
-        for (u64 i = t.from / 16 + threadIdx.x; i < last; i += blockDim.x) dst[i] = src[i];
+    u64 step = blockDim.x;
+    if (m.kind == 0) {  // four loads are in flight before the first store
+        u64 i = t.from / 16 + threadIdx.x;
+        for (; i + 3 * step < last; i += 4 * step) {
+            uint4 a = src[i], b = src[i + step], c = src[i + 2 * step], d = src[i + 3 * step];
+            dst[i] = a; dst[i + step] = b; dst[i + 2 * step] = c; dst[i + 3 * step] = d;
+        }
+        for (; i < last; i += step) dst[i] = src[i];
     } else {
         u64 period = m.period / 16, i = t.from / 16 + threadIdx.x, at = (start / 16 + i) % period;
-        for (; i < last; i += blockDim.x) {
+        for (; i < last; i += step) {
             dst[i] = src[at];
-            at += blockDim.x;
+            at += step;
             if (at >= period) at -= period;
         }
     }
@@ -58,15 +64,15 @@ __device__ __forceinline__ void rp_note(u64* count, u64* first, u64 item, u64 of
     atomicMax(first, ~(item << 44 | offset));
 }
 
-// rp_inspect checks zones (items below zoneCount) and inputs (the rest) into *out: of the inputs' tiles one in every, another one
-// with each phase. The last block signs the result.
-extern "C" __global__ void rp_inspect(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key, u32 every, u32 phase) {
-    Tile t = tiles[blockIdx.x];
+// rp_inspect_by checks zones (items below zoneCount) and inputs (the rest) into *out: of the inputs' tiles one in every, another one
+// with each phase. The last block signs the result. It is block one of blocks.
+__device__ __forceinline__ void rp_inspect_by(u32 block, u32 blocks, const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key, u32 every, u32 phase) {
+    Tile t = tiles[block];
     if (t.item < zoneCount) {
         Zone z = zones[t.item];
         for (u64 i = t.from + threadIdx.x; i < t.to; i += blockDim.x)
             if (((const u8*)z.at)[i] != rp_zone_byte(z.at + i)) rp_note(&out->zoneCount, &out->zoneFirst, t.item, i);
-    } else if ((blockIdx.x + phase) % every == 0) {
+    } else if ((block + phase) % every == 0) {
         u64 item = t.item - zoneCount;
         Region r = regions[item];
         const uint4 *a = (const uint4*)r.at, *b = (const uint4*)r.master;
@@ -80,11 +86,15 @@ extern "C" __global__ void rp_inspect(const Zone* zones, u32 zoneCount, const Re
     }
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == gridDim.x - 1) {
+    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
         __threadfence();
         volatile Breach* v = out;
         out->mac = rp_mix(rp_mix(rp_mix(rp_mix(v->zoneCount ^ key) ^ v->zoneFirst) ^ v->inputCount) ^ v->inputFirst);
     }
+}
+
+extern "C" __global__ void rp_inspect(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key, u32 every, u32 phase) {
+    rp_inspect_by(blockIdx.x, gridDim.x, zones, zoneCount, regions, tiles, out, key, every, phase);
 }
 
 // Result is what rp_compare or rp_project finds of one output of one launch. first is the complement of the index.
@@ -163,12 +173,12 @@ __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
 
 // rp_compare holds each element of an output against its expected value: it passes when |got - want| <= abs + rel*|want|,
 // written so that NaN never passes. kinds: 1 mismatch, 2 not finite, 3 unwritten.
-extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+__device__ __forceinline__ void rp_compare_by(u32 block, u32 blocks, const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
     Output o = outputs[index];
     const u64* expected = (const u64*)o.expected;
     const double top = 1.7976931348623157e308;
     double sum = 0.0, most = 0.0;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < o.n; i += (u64)gridDim.x * blockDim.x) {
+    for (u64 i = (u64)block * blockDim.x + threadIdx.x; i < o.n; i += (u64)blocks * blockDim.x) {
         u64 bits = expected[i] ^ rp_mask_word(maskKey, maskPad, i);
         if (bits == RP_HOLE) continue;
         double want = __longlong_as_double((long long)bits), got = rp_load((const void*)o.at, i, o.type);
@@ -200,7 +210,7 @@ extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 star
     }
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == gridDim.x - 1) {
+    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
         __threadfence();
         volatile Result* v = out;
         if (v->mismatches) {
@@ -214,6 +224,10 @@ extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 star
     }
 }
 
+extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+    rp_compare_by(blockIdx.x, gridDim.x, outputs, index, start, out, key, maskKey, maskPad);
+}
+
 __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1, double& p2) {
     p0 += h & 1 ? v : -v;
     p1 += h & 2 ? v : -v;
@@ -222,12 +236,12 @@ __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1
 
 // rp_project sums an output under three random signs in float64; four neighbours draw theirs from one hash. With from the
 // expected values themselves are projected, and got receives the sum of squared tolerances.
-extern "C" __global__ void rp_project(const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+__device__ __forceinline__ void rp_project_by(u32 block, u32 blocks, const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey, u64 maskPad) {
     Output o = outputs[index];
     const u64* expected = (const u64*)o.expected;
     double p0 = 0, p1 = 0, p2 = 0, squares = 0;
     u64 quads = (o.n + 3) / 4;
-    for (u64 q = (u64)blockIdx.x * blockDim.x + threadIdx.x; q < quads; q += (u64)gridDim.x * blockDim.x) {
+    for (u64 q = (u64)block * blockDim.x + threadIdx.x; q < quads; q += (u64)blocks * blockDim.x) {
         u64 h = rp_mix(signs ^ q);
         if (!from && o.type == 2 && 4 * q + 4 <= o.n) {
             float4 v = ((const float4*)o.at)[q];
@@ -260,10 +274,23 @@ extern "C" __global__ void rp_project(const Output* outputs, u32 index, u64 sign
     }
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == gridDim.x - 1) {
+    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
         __threadfence();
         rp_sign(out, key);
     }
+}
+
+extern "C" __global__ void rp_project(const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+    rp_project_by(blockIdx.x, gridDim.x, outputs, index, signs, from, out, key, maskKey, maskPad);
+}
+
+// rp_look is rp_inspect in its first blocks, as many as looking, and in the others rp_compare, or rp_project with projects, of the
+// first output.
+extern "C" __global__ void rp_look(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* breach, u64 key, u32 every, u32 phase,
+                                   u32 looking, const Output* outputs, u64 start, Result* out, u64 maskKey, u64 maskPad, u64 signs, u32 projects) {
+    if (blockIdx.x < looking) rp_inspect_by(blockIdx.x, looking, zones, zoneCount, regions, tiles, breach, key, every, phase);
+    else if (projects) rp_project_by(blockIdx.x - looking, gridDim.x - looking, outputs, 0, signs, 0, out, key, maskKey, maskPad);
+    else rp_compare_by(blockIdx.x - looking, gridDim.x - looking, outputs, 0, start, out, key, maskKey, maskPad);
 }
 
 // rp_exchange exchanges pairs elements, one drawn from each stretch of the first half, with those half the tensor further on.

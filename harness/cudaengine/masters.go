@@ -79,7 +79,8 @@ func (e *Engine) upload(s *device.Session, made *master, set *verify.Set, i int,
 		if made.inputs[i], err = s.Alloc(x.Bytes()); err != nil {
 			return err
 		}
-		if err := s.Upload(e.stream, made.inputs[i], set.Inputs[i][:x.Bytes()]); err != nil {
+		raw := set.Inputs[i]
+		if err := e.stage.send(s, e.stream, made.inputs[i], x.Bytes(), func(to []byte, from int64) { copy(to, raw[from:]) }); err != nil {
 			return err
 		}
 	}
@@ -91,27 +92,27 @@ func (e *Engine) upload(s *device.Session, made *master, set *verify.Set, i int,
 	}
 	made.counts[i] = x.Span
 	// Masked here, on the host: the plain values never lie in device memory.
-	return s.Upload(e.stream, made.expected[i], e.masked(set.Expected[i], x))
+	want := set.Expected[i]
+	if !contiguous(x) {
+		want = spread(want, x)
+	}
+	return e.stage.send(s, e.stream, made.expected[i], 8*x.Span, func(to []byte, from int64) {
+		for k := int64(0); k < int64(len(to)); k += 8 {
+			at := (from + k) / 8
+			binary.LittleEndian.PutUint64(to[k:], math.Float64bits(want[at])^e.maskWord(uint64(at)))
+		}
+	})
 }
 
-// masked lays expected values out as the buffer is, with holes between strides, and masks them.
-func (e *Engine) masked(want []float64, x task.Extent) []byte {
-	out := make([]byte, 8*x.Span)
-	parallel(int(x.Span), func(from, to int) {
-		for i := from; i < to; i++ {
-			binary.LittleEndian.PutUint64(out[8*i:], hole^e.maskWord(uint64(i)))
-		}
-	})
-	dense := contiguous(x)
-	parallel(len(want), func(from, to int) {
-		for i := from; i < to; i++ {
-			at := int64(i)
-			if !dense {
-				at = offset(x, int64(i))
-			}
-			binary.LittleEndian.PutUint64(out[8*at:], math.Float64bits(want[i])^e.maskWord(uint64(at)))
-		}
-	})
+// spread lays values out as the buffer is, with holes between strides.
+func spread(want []float64, x task.Extent) []float64 {
+	out := make([]float64, x.Span)
+	for i := range out {
+		out[i] = math.Float64frombits(hole)
+	}
+	for i := range want {
+		out[offset(x, int64(i))] = want[i]
+	}
 	return out
 }
 

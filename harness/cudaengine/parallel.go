@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// parallel runs fn over [0, n) in pieces, one a core, and waits.
-func parallel(n int, fn func(from, to int)) {
-	const grain = 1 << 16
+// parallel runs fn over [0, n) in pieces of at least grain, one a core, and waits.
+func parallel(n, grain int, fn func(from, to int)) {
 	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
 	if workers <= 1 {
 		fn(0, n)

@@ -31,7 +31,7 @@ func (b *Bench) Timeline(_ context.Context, set *verify.Set, launches int) ([]ha
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(b.rewrite(s, p, b.start), b.sweepBehind(s, b.engine.fence), b.stepwise(s, marks), s.Wait(b.engine.stream)); err != nil {
+			if err := errors.Join(b.rewrite(s, p, b.start), s.Record(b.engine.heat[1], b.engine.stream), b.sweepBehind(s, b.engine.heat[1], b.engine.heat[0]), b.stepwise(s, marks), s.Wait(b.engine.stream)); err != nil {
 				return err
 			}
 			for i := range names {

@@ -43,7 +43,7 @@ func (m *meter) contest(ctx context.Context, index int, benches []*bench) (harne
 			timing := m.timing
 			timing.MinRuns, timing.MaxRuns, timing.Window = timing.RoundRuns, timing.RoundRuns, 0
 			if r > 0 {
-				timing.Warmups = 1
+				timing.Warmups, timing.Discard = 1, 0
 			}
 			if !timing.Flush && r == 0 {
 				if err := benches[who].Flush(ctx); err != nil {

@@ -55,7 +55,7 @@ func (m *meter) brief(ctx context.Context, index int, size harness.Size, timing 
 // bring the kernel back into the caches of instructions. The ten launches before the first kept one were the pilot's.
 func (t Timing) rest(early []float64) Timing {
 	if n := len(early); n > 0 {
-		t.Warmups, t.MinRuns, t.MaxRuns = 2, t.MinRuns-n, t.MaxRuns-n
+		t.Warmups, t.Discard, t.MinRuns, t.MaxRuns = 2, 0, t.MinRuns-n, t.MaxRuns-n
 	}
 	return t
 }

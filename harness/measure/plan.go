@@ -11,6 +11,7 @@ import (
 // Timing is the time plan of one size.
 type Timing struct {
 	Warmups   int // launches before the first kept one
+	Discard   int // of these the last, which are made as the kept ones are, as a board's protocol says
 	MinRuns   int
 	MaxRuns   int
 	Window    time.Duration // kernels' time that the kept launches should fill; 0: MaxRuns always
@@ -47,7 +48,7 @@ func TimingFor(t *harness.Task, traits verify.Traits) Timing {
 	if p.Runs > 0 {
 		m.MinRuns, m.MaxRuns, m.Window, m.RoundRuns = p.Runs, p.Runs, 0, p.Runs
 	}
-	m.Warmups += p.Discard
+	m.Warmups, m.Discard = m.Warmups+p.Discard, p.Discard
 	return m
 }
 

@@ -253,6 +253,16 @@ func (p *burstProgram) Bind(ctx context.Context, l *verify.Layout) (verify.Bench
 func (b *burstBench) Burst(ctx context.Context, run *verify.Burst) ([]verify.Shotted, error) {
 	b.engine.bursts++
 	var out []verify.Shotted
+	for range run.Warmups {
+		if err := b.Write(ctx, run.Launches[0].Set); err != nil {
+			return nil, err
+		}
+		lap, err := b.Launch(ctx, verify.Shot{Limit: run.Limit})
+		if err != nil {
+			return nil, err
+		}
+		run.Warmed += lap.Kernels
+	}
 	for _, l := range run.Launches {
 		if err := errors.Join(b.Write(ctx, l.Set), b.Poison(ctx, l.Seed)); err != nil {
 			return out, err
@@ -274,7 +284,8 @@ func (b *burstBench) Burst(ctx context.Context, run *verify.Burst) ([]verify.Sho
 	return out, nil
 }
 
-// A device that runs bursts is measured in bursts, and the launch at fault is named all the same.
+// A device that runs bursts is measured in bursts, of which the warm-ups count as kernels' time, and the launch at fault is named
+// all the same.
 func TestBursts(t *testing.T) {
 	t.Parallel()
 	e := &burstEngine{Engine: &verifytest.Engine{Kernel: verifytest.Add, T: verify.Traits{Target: harness.TargetCUDA, FlushPerLaunch: true}}}
@@ -284,6 +295,9 @@ func TestBursts(t *testing.T) {
 	r, err := measure.Run(t.Context(), e, o)
 	if err != nil || r.Stop != nil || e.bursts != 3 || len(r.Sizes) != 3 || len(r.Sizes[0].SamplesUS) != tk.Eval.TimedIters {
 		t.Fatalf("%v, stop %v, %d bursts, sizes %+v", err, r.Stop, e.bursts, r.Sizes)
+	}
+	if least := 0.0001 * float64(3*(10+tk.Eval.TimedIters)); r.Split.Kernels < 0.99*least {
+		t.Errorf("kernels took %v s, want the warm-ups counted: %v", r.Split.Kernels, least)
 	}
 	e.Kernel = func(c *verifytest.Call) {
 		if verifytest.Add(c); c.Count == 17 {

@@ -39,7 +39,7 @@ type shot struct {
 // take runs n launches, each verified, and returns them in order.
 func (b *bench) take(ctx context.Context, n int, timing Timing, whole func(launch int) bool) ([]shot, error) {
 	if burster, ok := b.Bench.(verify.Burster); ok {
-		return b.burst(ctx, burster, n, timing, whole)
+		return b.burst(ctx, burster, 0, n, timing, whole)
 	}
 	var out []shot
 	for range n {
@@ -61,9 +61,10 @@ func (b *bench) take(ctx context.Context, n int, timing Timing, whole func(launc
 	return out, nil
 }
 
-// burst does the same in one run on the device.
-func (b *bench) burst(ctx context.Context, device verify.Burster, n int, timing Timing, whole func(launch int) bool) ([]shot, error) {
-	run := &verify.Burst{NoFlush: !timing.Flush, Rewrite: timing.Rewrite, Limit: b.limit}
+// burst does the same in one run on the device, behind a number of warm-ups that are no more than launches.
+func (b *bench) burst(ctx context.Context, device verify.Burster, warmups, n int, timing Timing, whole func(launch int) bool) ([]shot, error) {
+	run := &verify.Burst{Warmups: warmups, NoFlush: !timing.Flush, Rewrite: timing.Rewrite, Limit: b.limit}
+	b.launches += warmups
 	for range n {
 		b.launches++
 		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.sets[(b.launches-1)%len(b.sets)], Seed: verify.Mix(b.seed, uint64(b.launches)), Whole: whole(b.launches)})
@@ -72,6 +73,8 @@ func (b *bench) burst(ctx context.Context, device verify.Burster, n int, timing 
 	begin := time.Now()
 	laps, err := device.Burst(ctx, run)
 	b.split.Measure += time.Since(begin).Seconds()
+	b.split.Device += run.Warmed.Seconds()
+	b.split.Kernels += run.Warmed.Seconds()
 	var out []shot
 	for i, s := range laps {
 		aim := verify.Aim{Launch: first + i, Timed: true, Poison: run.Launches[i].Seed}
@@ -139,20 +142,29 @@ type samples struct {
 // collect warms up and takes a sample set. Spoiled samples are dropped and taken again, at most as many as are wanted and for
 // at most ten windows; when too few clean ones come, the least spoiled ones are kept and the set is marked.
 func (b *bench) collect(ctx context.Context, timing Timing) (samples, error) {
-	random := b.launches + 1 + timing.Warmups + int(verify.Mix(b.seed, uint64(b.launches))%uint64(max(1, timing.MinRuns)))
-	first, last := b.launches+1, -1
+	first := b.launches + 1
+	random := first + timing.Warmups + int(verify.Mix(b.seed, uint64(b.launches))%uint64(max(1, timing.MinRuns)))
+	last := -1
 	whole := func(launch int) bool { return launch == first || launch == last || launch == random }
 	want, ahead := timing.MaxRuns, 0
+	var shots []shot
+	var err error
+	device, bursts := b.Bench.(verify.Burster)
 	if timing.Window == 0 { // how many are wanted is known: one run on the device holds them and the warm-ups
 		ahead = want
 		last = b.launches + timing.Warmups + ahead
 	}
-	warm, err := b.take(ctx, timing.Warmups+ahead, timing, whole)
+	if bare := timing.Warmups - timing.Discard; bursts && timing.Window == 0 {
+		first += bare
+		shots, err = b.burst(ctx, device, bare, timing.Discard+ahead, timing, whole)
+	} else {
+		shots, err = b.take(ctx, timing.Warmups+ahead, timing, whole)
+	}
 	if err != nil {
 		return samples{}, err
 	}
-	shots := warm[timing.Warmups:]
-	warm = warm[:timing.Warmups]
+	warm := shots[:len(shots)-ahead]
+	shots = shots[len(shots)-ahead:]
 	if timing.Window > 0 {
 		quickest := math.Inf(1)
 		for _, w := range warm {

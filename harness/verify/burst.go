@@ -18,6 +18,10 @@ type Burster interface {
 
 // Burst is a run of launches of one size.
 type Burst struct {
+	// Warmups is how many launches of the first set come before Launches, one right behind the other: no flush and no look at what
+	// they wrote, which Launches are there for. Inputs that a kernel may write are rewritten before each.
+	Warmups  int
+	Warmed   time.Duration // what the warm-ups took on the device; filled by Burster.Burst
 	Launches []BurstLaunch
 	NoFlush  bool          // leave caches as they are, as a board's protocol may say
 	Rewrite  bool          // rewrite inputs and outputs before every launch, not only where the set changes
