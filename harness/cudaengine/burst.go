@@ -81,7 +81,11 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err := errors.Join(e.warm(s), s.Record(e.span[0], e.stream), b.warmUp(s, burst, used[0]), s.Record(e.heat[1], e.stream), b.ready(s, burst, used, 0)); err != nil {
 		return err
 	}
+	var asked *reading
 	for i, p := range used {
+		if i == len(used)/4 { // under load, and early enough for the answer to be there at the end
+			asked = e.ask()
+		}
 		if !burst.NoFlush {
 			ahead := e.heat[1]
 			if i > 0 {
@@ -109,10 +113,10 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err := s.Record(e.span[1], e.stream); err != nil {
 		return err
 	}
-	clock, throttled := e.read()
 	if err := b.fetch(s, len(used)); err != nil {
 		return err
 	}
+	clock, throttled := e.read(asked)
 	if burst.Warmups > 0 {
 		if burst.Warmed, err = s.Elapsed(e.heat[0], e.heat[1]); err != nil {
 			return err

@@ -89,7 +89,8 @@ __device__ __forceinline__ void rp_inspect_by(u32 block, u32 blocks, const Zone*
     if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
         __threadfence();
         volatile Breach* v = out;
-        out->mac = rp_mix(rp_mix(rp_mix(rp_mix(v->zoneCount ^ key) ^ v->zoneFirst) ^ v->inputCount) ^ v->inputFirst);
+        u64 zones = v->zoneCount, zoneFirst = v->zoneFirst, inputs = v->inputCount, inputFirst = v->inputFirst;
+        out->mac = rp_mix(rp_mix(rp_mix(rp_mix(zones ^ key) ^ zoneFirst) ^ inputs) ^ inputFirst);
     }
 }
 
@@ -145,19 +146,27 @@ __device__ __forceinline__ double rp_warp_sum(double v) {
     return v;
 }
 
+// rp_block_sum returns to the first thread what v is over its block, of at most 1024 threads: many atomic additions to one place
+// would wait for each other. parts is shared memory for 32 values, which nobody reads afterwards.
+__device__ __forceinline__ double rp_block_sum(double v, double* parts) {
+    v = rp_warp_sum(v);
+    if ((threadIdx.x & 31) == 0) parts[threadIdx.x >> 5] = v;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (u32 w = 1; w < (blockDim.x + 31) / 32; ++w) v += parts[w];
+    return v;
+}
+
+// rp_sign signs what all blocks have found: all of it is loaded before the first word is mixed, since a load takes as long as ten
+// mixes.
 __device__ void rp_sign(Result* out, u64 key) {
-    volatile Result* v = out;
-    u64 m = rp_mix(v->mismatches ^ key);
-    m = rp_mix(m ^ v->nonFinite);
-    m = rp_mix(m ^ v->unwritten);
-    m = rp_mix(m ^ v->first);
-    m = rp_mix(m ^ v->last);
-    m = rp_mix(m ^ v->maxAbs);
-    m = rp_mix(m ^ (u64)__double_as_longlong(v->sumAbs));
-    m = rp_mix(m ^ (u64)__double_as_longlong(v->got));
-    m = rp_mix(m ^ (u64)__double_as_longlong(v->want));
-    m = rp_mix(m ^ v->kind);
-    for (int i = 0; i < 3; ++i) m = rp_mix(m ^ (u64)__double_as_longlong(v->proj[i]));
+    volatile u64* v = (volatile u64*)out;
+    const int at[13] = {0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13};  // all but done
+    u64 w[13], m = key;
+#pragma unroll
+    for (int k = 0; k < 13; ++k) w[k] = v[at[k]];
+#pragma unroll
+    for (int k = 0; k < 13; ++k) m = rp_mix(m ^ w[k]);
     out->mac = m;
 }
 
@@ -171,40 +180,56 @@ __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
     return true;
 }
 
-// rp_compare holds each element of an output against its expected value: it passes when |got - want| <= abs + rel*|want|,
-// written so that NaN never passes. kinds: 1 mismatch, 2 not finite, 3 unwritten.
+// rp_check holds one element of an output against its expected value: it passes when |got - want| <= abs + rel*|want|, written so
+// that NaN never passes. kinds: 1 mismatch, 2 not finite, 3 unwritten.
+__device__ __forceinline__ void rp_check(const Output& o, u64 start, Result* out, u64 i, u64 bits, double got, double& sum, double& most) {
+    const double top = 1.7976931348623157e308;
+    if (bits == RP_HOLE) return;
+    double want = __longlong_as_double((long long)bits), d = fabs(got - want), limit = o.abs + o.rel * fabs(want);
+    if (!(limit <= top)) limit = top;
+    if (!(d <= limit)) {
+        bool same = got == want || (got != got && want != want);
+        if (!same) {
+            u64 kind = rp_poisoned(o, start, i) ? 3 : !(fabs(got) <= top) ? 2 : 1;
+            atomicAdd(&out->mismatches, 1ull);
+            if (kind == 2) atomicAdd(&out->nonFinite, 1ull);
+            if (kind == 3) atomicAdd(&out->unwritten, 1ull);
+            atomicMax(&out->first, ~i);
+            atomicMax(&out->last, i);
+        }
+        if (!(d <= top)) return;
+    }
+    sum += d;
+    if (d > most) most = d;
+}
+
+// rp_compare checks every element; float32 is loaded four elements at once.
 __device__ __forceinline__ void rp_compare_by(u32 block, u32 blocks, const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
     Output o = outputs[index];
     const u64* expected = (const u64*)o.expected;
     const double top = 1.7976931348623157e308;
     double sum = 0.0, most = 0.0;
-    for (u64 i = (u64)block * blockDim.x + threadIdx.x; i < o.n; i += (u64)blocks * blockDim.x) {
-        u64 bits = expected[i] ^ rp_mask_word(maskKey, maskPad, i);
-        if (bits == RP_HOLE) continue;
-        double want = __longlong_as_double((long long)bits), got = rp_load((const void*)o.at, i, o.type);
-        double d = fabs(got - want), limit = o.abs + o.rel * fabs(want);
-        if (!(limit <= top)) limit = top;
-        if (!(d <= limit)) {
-            bool same = got == want || (got != got && want != want);
-            if (!same) {
-                u64 kind = rp_poisoned(o, start, i) ? 3 : !(fabs(got) <= top) ? 2 : 1;
-                atomicAdd(&out->mismatches, 1ull);
-                if (kind == 2) atomicAdd(&out->nonFinite, 1ull);
-                if (kind == 3) atomicAdd(&out->unwritten, 1ull);
-                atomicMax(&out->first, ~i);
-                atomicMax(&out->last, i);
-            }
-            if (!(d <= top)) continue;
-        }
-        sum += d;
-        if (d > most) most = d;
+    u64 first = (u64)block * blockDim.x + threadIdx.x, step = (u64)blocks * blockDim.x, quads = o.type == 2 ? o.n / 4 : 0;
+    for (u64 q = first; q < quads; q += step) {
+        float4 v = ((const float4*)o.at)[q];
+        ulonglong2 e = ((const ulonglong2*)expected)[2 * q], f = ((const ulonglong2*)expected)[2 * q + 1];
+        u64 i = 4 * q;
+        rp_check(o, start, out, i, e.x ^ rp_mask_word(maskKey, maskPad, i), (double)v.x, sum, most);
+        rp_check(o, start, out, i + 1, e.y ^ rp_mask_word(maskKey, maskPad, i + 1), (double)v.y, sum, most);
+        rp_check(o, start, out, i + 2, f.x ^ rp_mask_word(maskKey, maskPad, i + 2), (double)v.z, sum, most);
+        rp_check(o, start, out, i + 3, f.y ^ rp_mask_word(maskKey, maskPad, i + 3), (double)v.w, sum, most);
     }
-    sum = rp_warp_sum(sum);
+    for (u64 i = 4 * quads + first; i < o.n; i += step) rp_check(o, start, out, i, expected[i] ^ rp_mask_word(maskKey, maskPad, i), rp_load((const void*)o.at, i, o.type), sum, most);
+    __shared__ double sums[32], tops[32];
     for (int s = 16; s > 0; s >>= 1) {
         double other = __shfl_xor_sync(0xffffffffu, most, s);
         if (other > most) most = other;
     }
-    if ((threadIdx.x & 31) == 0) {
+    if ((threadIdx.x & 31) == 0) tops[threadIdx.x >> 5] = most;
+    sum = rp_block_sum(sum, sums);
+    if (threadIdx.x == 0) {
+        for (u32 w = 1; w < blockDim.x / 32; ++w)
+            if (tops[w] > most) most = tops[w];
         atomicAdd(&out->sumAbs, sum);
         atomicMax(&out->maxAbs, (u64)__double_as_longlong(most));
     }
@@ -265,12 +290,16 @@ __device__ __forceinline__ void rp_project_by(u32 block, u32 blocks, const Outpu
             rp_signs(v, h >> (3 * k), p0, p1, p2);
         }
     }
-    p0 = rp_warp_sum(p0); p1 = rp_warp_sum(p1); p2 = rp_warp_sum(p2); squares = rp_warp_sum(squares);
-    if ((threadIdx.x & 31) == 0) {
+    __shared__ double parts[4][32];
+    p0 = rp_block_sum(p0, parts[0]);
+    p1 = rp_block_sum(p1, parts[1]);
+    p2 = rp_block_sum(p2, parts[2]);
+    if (from) squares = rp_block_sum(squares, parts[3]);
+    if (threadIdx.x == 0) {
         atomicAdd(&out->proj[0], p0);
         atomicAdd(&out->proj[1], p1);
         atomicAdd(&out->proj[2], p2);
-        atomicAdd(&out->got, squares);
+        if (from) atomicAdd(&out->got, squares);
     }
     __threadfence();
     __syncthreads();

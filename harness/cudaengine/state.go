@@ -21,15 +21,33 @@ type State struct {
 	Readings       int
 }
 
-// read asks the monitor while the device works, so that it costs the device no time. It returns the clock and whether the
-// card is throttled; without a monitor both are zero.
-func (e *Engine) read() (clockMHz int, throttled bool) {
+// reading is what the monitor is asked for while the device works: answer has one Reading, or is closed without one. nil: there
+// is no monitor.
+type reading struct{ answer chan device.Reading }
+
+// ask asks the monitor in a goroutine of its own: an answer takes a millisecond, as long as twenty small launches.
+func (e *Engine) ask() *reading {
 	if e.monitor == nil {
+		return nil
+	}
+	q := &reading{answer: make(chan device.Reading, 1)}
+	go func() {
+		defer close(q.answer)
+		if r, err := e.monitor.Read(); err == nil { // a reading is evidence, not a condition: a card whose monitor fails is still measured
+			q.answer <- r
+		}
+	}()
+	return q
+}
+
+// read waits for the answer and returns the clock and whether the card is throttled; without one both are zero.
+func (e *Engine) read(q *reading) (clockMHz int, throttled bool) {
+	if q == nil {
 		return 0, false
 	}
-	r, err := e.monitor.Read()
-	if err != nil {
-		return 0, false // a reading is evidence, not a condition: a card whose monitor fails is still measured
+	r, ok := <-q.answer
+	if !ok {
+		return 0, false
 	}
 	span := func(to *[2]int, v int) {
 		if to[0] == 0 || v < to[0] {
