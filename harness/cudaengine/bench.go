@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"ridgepoint/harness"
 	"ridgepoint/harness/device"
@@ -46,13 +45,12 @@ type Bench struct {
 
 // prepared are the tables that rewriting and inspecting one set needs.
 type prepared struct {
-	master       *master
-	moves, tiles device.Ptr
-	moveBlocks   int
-	inspectTiles device.Ptr
-	inspectN     int
-	regions      device.Ptr
-	outputs      device.Ptr // helpers.cu's Output, one an output
+	master  *master
+	moves   device.Ptr // helpers.cu's Move, one a buffer
+	looks   device.Ptr // helpers.cu's Look, likewise
+	tiles   device.Ptr // the shares of buffers that blocks have
+	blocks  int
+	outputs device.Ptr // helpers.cu's Output, one an output; 0: nobody knows what is right
 }
 
 func (b *Bench) bind(s *device.Session) error {
@@ -113,22 +111,22 @@ func (b *Bench) use(s *device.Session, set *verify.Set) (*prepared, error) {
 		b.passing = append(b.passing, m)
 	}
 	p := &prepared{master: m}
-	blocks := 4 * max(s.Info().Limits.SMs, 1)
-	if err := b.moveTables(s, p, blocks); err != nil {
-		return nil, err
-	}
-	if err := b.inspectTables(s, p, blocks); err != nil {
+	if err := b.turnTables(s, p); err != nil {
 		return nil, err
 	}
 	var w words
-	for _, i := range b.outputs {
+	for o, i := range b.outputs {
 		x, tol := b.extents[i], set.Tolerances[i]
 		block, err := b.engine.poisonOf(s, x.DType)
 		if err != nil {
 			return nil, err
 		}
 		w = w.u64(uint64(b.buffers[i].at)).u64(uint64(m.expected[i])).u64(uint64(block.at)).u64(uint64(block.period)).u64(uint64(x.Span))
-		w = w.u32(uint32(x.DType)).u32(0).u64(math.Float64bits(tol.Abs)).u64(math.Float64bits(tol.Rel))
+		projects := uint32(0)
+		if b.projects(o, false) {
+			projects = 1
+		}
+		w = w.u32(uint32(x.DType)).u32(projects).u64(math.Float64bits(tol.Abs)).u64(math.Float64bits(tol.Rel)).u64(b.engine.signsOf(m, i)).u64(0)
 	}
 	if p.outputs, err = b.table(s, w); err != nil {
 		return nil, err
@@ -140,11 +138,20 @@ func (b *Bench) use(s *device.Session, set *verify.Set) (*prepared, error) {
 	return p, nil
 }
 
-// moveTables lists what happens to each buffer before a launch: inputs are copied, outputs and scratch are poisoned.
-func (b *Bench) moveTables(s *device.Session, p *prepared, blocks int) (err error) {
-	var moves words
-	var lengths []int64
+// turnTables lists what happens to each buffer between launches: inputs are held against their copies and copied again, outputs and
+// scratch are poisoned.
+func (b *Bench) turnTables(s *device.Session, p *prepared) (err error) {
+	var moves, looks words
+	lengths := make([]int64, 0, len(b.extents))
 	for i, x := range b.extents {
+		master, output := uint64(0), uint32(noOutput)
+		if x.Role == harness.RoleIn {
+			master = uint64(p.master.inputs[i])
+		}
+		if o := slices.Index(b.outputs, i); o >= 0 {
+			output = uint32(o)
+		}
+		looks = looks.u64(master).u32(output).u32(0)
 		if x.Role != harness.RoleInvalid && x.Role != harness.RoleOut {
 			moves = moves.u64(uint64(b.buffers[i].at)).u64(uint64(p.master.inputs[i])).u64(uint64(x.Bytes())).u64(0).u32(0).u32(0)
 		} else {
@@ -156,39 +163,21 @@ func (b *Bench) moveTables(s *device.Session, p *prepared, blocks int) (err erro
 		}
 		lengths = append(lengths, x.Bytes())
 	}
-	table, n := tiles(lengths, blocks)
-	p.moveBlocks = n
+	table, n := tiles(lengths, turnBlocks*max(s.Info().Limits.SMs, 1))
+	p.blocks = n
 	if p.moves, err = b.table(s, moves); err != nil {
+		return err
+	}
+	if p.looks, err = b.table(s, looks); err != nil {
 		return err
 	}
 	p.tiles, err = b.table(s, table)
 	return err
 }
 
-// inspectTables lists what is looked at after a launch: every red zone, and every input against its master.
-func (b *Bench) inspectTables(s *device.Session, p *prepared, blocks int) (err error) {
-	lengths := make([]int64, 0, b.zoneN+len(b.extents))
-	for i := range b.extents {
-		lengths = append(lengths, b.before[i], redZoneBytes)
-	}
-	var regions words
-	for i, x := range b.layout.Plan.Tensors {
-		if x.Role == harness.RoleIn {
-			regions = regions.u64(uint64(b.buffers[i].at)).u64(uint64(p.master.inputs[i])).u64(uint64(x.Bytes())).u32(uint32(i)).u32(0)
-			lengths = append(lengths, x.Bytes())
-		}
-	}
-	if len(regions) == 0 {
-		regions = make(words, regionBytes)
-	}
-	if p.regions, err = b.table(s, regions); err != nil {
-		return err
-	}
-	table, n := tiles(lengths, blocks)
-	p.inspectN = n
-	p.inspectTiles, err = b.table(s, table)
-	return err
-}
+// turnBlocks is how many blocks a multiprocessor gets, one after the other, of work that is shared by bytes: a share takes one to four
+// times as long as another of the same length, and with few the last ones would work alone.
+const turnBlocks = 16
 
 // Write rewrites all inputs in place. The copying is queued by Poison, which follows, or by Launch where it does not.
 func (b *Bench) Write(_ context.Context, set *verify.Set) error {
@@ -201,7 +190,7 @@ func (b *Bench) Write(_ context.Context, set *verify.Set) error {
 }
 
 func (b *Bench) rewrite(s *device.Session, p *prepared, start uint64) error {
-	return b.engine.helpers.launch(s, b.engine.stream, "rp_prepare", p.moveBlocks, new(device.Args).Ptr(p.moves).Ptr(p.tiles).Uint64(start))
+	return b.engine.helpers.launch(s, b.engine.stream, "rp_prepare", p.blocks, new(device.Args).Ptr(p.moves).Ptr(p.tiles).Uint64(start))
 }
 
 // scribble spoils what a launch finds in shared memory and registers.
@@ -218,7 +207,7 @@ func (b *Bench) Poison(_ context.Context, seed uint64) error {
 	b.start = uint64(verify.PoisonStart(seed))
 	err := b.engine.do(setupLimit, func(s *device.Session) error {
 		b.stale = false
-		return errors.Join(b.rewrite(s, b.current, b.start), b.fillZones(s), b.scribble(s, b.start))
+		return errors.Join(b.engine.begin(s), b.rewrite(s, b.current, b.start), b.fillZones(s), b.scribble(s, b.start))
 	})
 	return b.wrap("poison the outputs", err)
 }
@@ -232,31 +221,23 @@ func (b *Bench) Launch(_ context.Context, shot verify.Shot) (verify.Lap, error) 
 		if err := b.slots().reserve(s, b.engine.stream, b.slotBytes()); err != nil {
 			return err
 		}
-		if err := b.timed(s, max(shot.Repeats, 1)); err != nil {
+		if err := errors.Join(b.engine.begin(s), b.timed(s, max(shot.Repeats, 1))); err != nil {
 			return err
 		}
-		if p := b.current; p != nil {
-			if err := b.inspect(s, p, 0, true, 0); err != nil {
+		if b.current != nil {
+			if err := b.turn(s, &turn{of: b.current, whole: true}); err != nil {
 				return err
 			}
-			for o := range b.outputs {
-				if p.outputs == 0 {
-					break // mixed inputs: nobody knows what is right
-				}
-				if err := b.compare(s, p, 0, o, b.start); err != nil {
-					return err
-				}
-			}
 		}
-		if err := b.fetch(s, 1); err != nil {
+		if err := errors.Join(s.Record(b.engine.span[1], b.engine.stream), b.fetch(s, 1)); err != nil {
 			return err
 		}
-		took, err := s.Elapsed(b.engine.begins[0], b.engine.ends[0])
-		lap.Kernels = took
-		b.engine.worked += took
-		b.engine.busy = time.Now()
+		var err error
+		if lap.Kernels, err = s.Elapsed(b.engine.begins[0], b.engine.ends[0]); err != nil {
+			return err
+		}
 		b.judgedAt = b.current
-		return err
+		return b.engine.account(s)
 	})
 	return lap, b.wrap("launch", err)
 }
@@ -309,40 +290,42 @@ const (
 	inspectEvery      = 8
 )
 
-// zonesOf starts the arguments of a kernel that looks at the red zones and the inputs; draw chooses the part of large inputs where
-// whole is not asked for.
-func (b *Bench) zonesOf(p *prepared, slot int, whole bool, draw uint64) *device.Args {
-	every := uint32(1)
-	if !whole && b.inputs > inspectWholeBytes {
-		every = inspectEvery
-	}
-	return new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Ptr(p.regions).Ptr(p.inspectTiles).Ptr(b.slot(slot)).Uint64(b.engine.signKey).Uint32(every).Uint32(uint32(draw % uint64(every)))
+// turn is what lies between two launches.
+type turn struct {
+	of    *prepared // the set of the launch before
+	slot  int       // where the findings go
+	whole bool      // look at all of the inputs and compare outputs whole
+	draw  uint64    // chooses the part of large inputs where whole is not asked for
+	next  *prepared // the set of the launch that follows, for which all is rewritten; nil: nothing is
+	start uint64    // of the next launch's poison
 }
 
-// inspect looks at the red zones and the inputs.
-func (b *Bench) inspect(s *device.Session, p *prepared, slot int, whole bool, draw uint64) error {
-	return b.engine.helpers.launch(s, b.engine.stream, "rp_inspect", p.inspectN, b.zonesOf(p, slot, whole, draw))
-}
-
-// look queues all that is looked at after launch i of a burst: zones and inputs with the first output in one kernel, since each
-// kernel more costs a small launch 3 us, and the other outputs.
-func (b *Bench) look(s *device.Session, p *prepared, i int, l *verify.BurstLaunch) error {
-	signs, projects := uint64(0), uint32(0)
-	if b.projects(0, l.Whole) {
-		proj, err := b.projection(s, p, 0)
-		if err != nil {
-			return err
+// turn looks at red zones, inputs and outputs, and rewrites all buffers for the next launch, in one kernel: each one more would cost
+// a small launch 4 us, and what was just looked at is at hand.
+func (b *Bench) turn(s *device.Session, t *turn) error {
+	every, whole := uint32(1), uint32(1)
+	if !t.whole {
+		whole = 0
+		if b.inputs > inspectWholeBytes {
+			every = inspectEvery
 		}
-		signs, projects = proj.signs, 1
 	}
-	args := b.zonesOf(p, i, l.Whole, mix(b.engine.signKey^l.Seed)).Uint32(uint32(p.inspectN)).Ptr(p.outputs).Uint64(b.start).Ptr(b.result(i, 0)).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad).Uint64(signs).Uint32(projects)
-	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_look", p.inspectN+b.engine.blocksFor(b.extents[b.outputs[0]].Span), args); err != nil {
+	var next device.Ptr
+	if t.next != nil {
+		next = t.next.moves
+	}
+	outputs := len(b.outputs)
+	if t.of.outputs == 0 {
+		outputs = 0
+	}
+	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Uint32(whole).Ptr(t.of.tiles).Ptr(t.of.looks).Ptr(t.of.moves).Ptr(next).Uint64(t.start).
+		Ptr(t.of.outputs).Uint32(uint32(outputs)).Uint32(every).Uint32(uint32(t.draw % uint64(every))).Uint64(b.start).
+		Ptr(b.slot(t.slot)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
+	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_turn", b.zoneN+t.of.blocks, args); err != nil {
 		return err
 	}
-	for o := 1; o < len(b.outputs); o++ {
-		if err := b.judge(s, p, i, o, b.start, l.Whole); err != nil {
-			return err
-		}
+	if t.next != nil {
+		b.start = t.start
 	}
 	return nil
 }
@@ -350,11 +333,6 @@ func (b *Bench) look(s *device.Session, p *prepared, i int, l *verify.BurstLaunc
 // blocksFor is how many blocks a helper needs for n elements: enough to fill the device, no more.
 func (e *Engine) blocksFor(n int64) int {
 	return int(min((n+4*helperThreads-1)/(4*helperThreads), int64(8*max(e.info.Limits.SMs, 1))))
-}
-
-func (b *Bench) compare(s *device.Session, p *prepared, slot, output int, start uint64) error {
-	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint64(start).Ptr(b.result(slot, output)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
-	return b.engine.helpers.launch(s, b.engine.stream, "rp_compare", b.engine.blocksFor(b.extents[b.outputs[output]].Span), args)
 }
 
 // fetch brings the findings of n launches to the host.

@@ -78,11 +78,11 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(e.warm(s), s.Record(e.span[0], e.stream), b.warmUp(s, burst, used[0]), s.Record(e.heat[1], e.stream), b.ready(s, burst, used, 0)); err != nil {
+	if err := errors.Join(e.warm(s), e.begin(s), b.warmUp(s, burst, used[0]), s.Record(e.heat[1], e.stream), b.first(s, burst, used[0])); err != nil {
 		return err
 	}
 	var asked *reading
-	for i, p := range used {
+	for i := range used {
 		if i == len(used)/4 { // under load, and early enough for the answer to be there at the end
 			asked = e.ask()
 		}
@@ -101,13 +101,8 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 		if err := b.run(s, b.all, b.buffers); err != nil {
 			return err
 		}
-		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.look(s, p, i, &burst.Launches[i])); err != nil {
+		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.follow(s, burst, used, i)); err != nil {
 			return err
-		}
-		if i+1 < len(used) {
-			if err := b.ready(s, burst, used, i+1); err != nil {
-				return err
-			}
 		}
 	}
 	if err := s.Record(e.span[1], e.stream); err != nil {
@@ -145,19 +140,31 @@ func (b *Bench) warmUp(s *device.Session, burst *verify.Burst, p *prepared) erro
 	return err
 }
 
-// ready queues what launch i of a burst needs before the flush.
-func (b *Bench) ready(s *device.Session, burst *verify.Burst, used []*prepared, i int) error {
-	start := uint64(verify.PoisonStart(burst.Launches[i].Seed))
-	if burst.Rewrite || i == 0 || used[i] != used[i-1] {
-		b.start = start
-		if err := b.rewrite(s, used[i], start); err != nil {
-			return err
-		}
+// first queues what the first launch needs before the flush.
+func (b *Bench) first(s *device.Session, burst *verify.Burst, p *prepared) error {
+	b.start = uint64(verify.PoisonStart(burst.Launches[0].Seed))
+	return errors.Join(b.rewrite(s, p, b.start), b.spoil(s, burst, 0))
+}
+
+// follow queues what lies between launch i and the flush of the next.
+func (b *Bench) follow(s *device.Session, burst *verify.Burst, used []*prepared, i int) error {
+	l := &burst.Launches[i]
+	t := &turn{of: used[i], slot: i, whole: l.Whole, draw: mix(b.engine.signKey ^ l.Seed)}
+	if i+1 == len(used) {
+		return b.turn(s, t)
 	}
-	if burst.Launches[i].Whole { // the others would pay for it and show nothing more
-		return b.scribble(s, mix(start^uint64(i)))
+	if burst.Rewrite || used[i+1] != used[i] {
+		t.next, t.start = used[i+1], uint64(verify.PoisonStart(burst.Launches[i+1].Seed))
 	}
-	return nil
+	return errors.Join(b.turn(s, t), b.spoil(s, burst, i+1))
+}
+
+// spoil scribbles before a launch that is compared whole; the others would pay for it and show nothing more.
+func (b *Bench) spoil(s *device.Session, burst *verify.Burst, i int) error {
+	if !burst.Launches[i].Whole {
+		return nil
+	}
+	return b.scribble(s, mix(uint64(verify.PoisonStart(burst.Launches[i].Seed))^uint64(i)))
 }
 
 // laps reads what each launch of a burst and the flush before it took.
@@ -187,8 +194,18 @@ func (b *Bench) sweepBehind(s *device.Session, ahead, fence device.Event) error 
 	return errors.Join(s.WaitEvent(ahead), s.Record(fence, b.engine.stream), b.sweep(s))
 }
 
+// begin marks the first thing queued of a burst or launch; what follows is the device's working time until account.
+func (e *Engine) begin(s *device.Session) error {
+	if e.begun {
+		return nil
+	}
+	e.begun = true
+	return s.Record(e.span[0], e.stream)
+}
+
 // account adds what lay between the span's events to the device's working time.
 func (e *Engine) account(s *device.Session) error {
+	e.begun = false
 	took, err := s.Elapsed(e.span[0], e.span[1])
 	e.worked += took
 	e.busy = time.Now()

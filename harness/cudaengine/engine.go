@@ -23,7 +23,7 @@ var HelperSource string
 
 // HelperKernels are the kernels of HelperSource.
 var HelperKernels = []string{
-	"rp_prepare", "rp_zones_fill", "rp_inspect", "rp_compare", "rp_project", "rp_look", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
+	"rp_prepare", "rp_zones_fill", "rp_turn", "rp_compare", "rp_expect", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
 }
 
 // Config says which device an Engine takes.
@@ -59,7 +59,8 @@ type Engine struct {
 	maskPad uint64
 	begins  []device.Event  // before launches
 	ends    []device.Event  // after them
-	span    [2]device.Event // round everything of a burst
+	span    [2]device.Event // round everything of a burst or a launch
+	begun   bool            // the span's first event is recorded
 	heat    [2]device.Event // round the warm-ups of a burst
 	fences  []device.Event  // the same, of each launch of a burst
 	monitor *device.Monitor // nil: none

@@ -36,20 +36,13 @@ func (b *Bench) breach(i int) (*verify.Breach, error) {
 		return &verify.Breach{Kind: verify.KindRedZone, Tensor: x.Name, Offset: off}, nil
 	case inputs != 0:
 		item, off := int(^inputFirst>>offsetBits), int64(^inputFirst&(1<<offsetBits-1))
-		for _, x := range b.layout.Plan.Tensors {
-			if x.Role != harness.RoleIn {
-				continue
-			}
-			if item == 0 {
-				return &verify.Breach{Kind: verify.KindInputsChanged, Tensor: x.Name, Offset: off, Index: logical(x, off/int64(x.DType.SizeBytes()))}, nil
-			}
-			item--
-		}
+		x := b.extents[item]
+		return &verify.Breach{Kind: verify.KindInputsChanged, Tensor: x.Name, Offset: off, Index: logical(x, off/int64(x.DType.SizeBytes()))}, nil
 	}
 	return nil, nil
 }
 
-// comparison reads the Result of one output of launch i, made by rp_compare.
+// comparison reads the Result of one output of launch i, which was compared whole.
 func (b *Bench) comparison(i, output int) (verify.Comparison, error) {
 	at := breachBytes + int64(output)*resultBytes
 	w := func(k int64) uint64 { return b.word(i, at+8*k) }
@@ -147,16 +140,17 @@ func (b *Bench) projects(output int, whole bool) bool {
 	return !whole && x.Bytes() > wholeCompareBytes && contiguous(x)
 }
 
-// judge queues the comparison of one output of one launch.
+// judge queues the comparison of one output with what a set expects.
 func (b *Bench) judge(s *device.Session, p *prepared, slot, output int, start uint64, whole bool) error {
-	if !b.projects(output, whole) {
-		return b.compare(s, p, slot, output, start)
+	projects := uint32(0)
+	if b.projects(output, whole) {
+		if _, err := b.projection(s, p, output); err != nil {
+			return err
+		}
+		projects = 1
 	}
-	proj, err := b.projection(s, p, output)
-	if err != nil {
-		return err
-	}
-	return b.project(s, p, b.result(slot, output), output, proj.signs, 0)
+	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint32(projects).Uint64(start).Ptr(b.result(slot, output)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
+	return b.engine.helpers.launch(s, b.engine.stream, "rp_compare", b.engine.blocksFor(b.extents[b.outputs[output]].Span), args)
 }
 
 func (b *Bench) judged(p *prepared, slot, output int, whole bool) (verify.Comparison, error) {
@@ -181,9 +175,9 @@ func (b *Bench) judged(p *prepared, slot, output int, whole bool) (verify.Compar
 	return c, nil
 }
 
-func (b *Bench) project(s *device.Session, p *prepared, to device.Ptr, output int, signs uint64, from uint32) error {
-	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint64(signs).Uint32(from).Ptr(to).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
-	return b.engine.helpers.launch(s, b.engine.stream, "rp_project", b.engine.blocksFor(b.extents[b.outputs[output]].Span), args)
+// signsOf draws the secret signs under which an output of a set is projected.
+func (e *Engine) signsOf(m *master, tensor int) uint64 {
+	return mix(e.maskKey ^ mix(uint64(len(m.key))+uint64(tensor)<<32) ^ m.salt())
 }
 
 // projection returns what an output's expected values sum to under three secret random signs, made once a set. The bound is
@@ -194,13 +188,14 @@ func (b *Bench) projection(s *device.Session, p *prepared, output int) (*project
 	if proj, ok := p.master.proj[i]; ok {
 		return proj, nil
 	}
-	proj := &projection{signs: mix(b.engine.maskKey ^ mix(uint64(len(p.master.key))+uint64(i)<<32) ^ p.master.salt())}
+	proj := &projection{}
 	scratch, err := s.Alloc(resultBytes)
 	if err != nil {
 		return nil, err
 	}
 	raw := make([]byte, resultBytes)
-	err = errors.Join(s.Memset(b.engine.stream, scratch, 0, resultBytes), b.project(s, p, scratch, output, proj.signs, 1),
+	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Ptr(scratch).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
+	err = errors.Join(s.Memset(b.engine.stream, scratch, 0, resultBytes), b.engine.helpers.launch(s, b.engine.stream, "rp_expect", b.engine.blocksFor(b.extents[i].Span), args),
 		s.Download(b.engine.stream, raw, scratch), s.Free(scratch))
 	if err != nil {
 		return nil, err

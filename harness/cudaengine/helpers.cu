@@ -17,15 +17,12 @@ __device__ __forceinline__ u64 rp_mix(u64 v) {  // the finalizer of splitmix64
 // Tile is one block's share of an item: bytes [from, to), from being a multiple of 16.
 struct Tile { u64 item, from, to; };
 
-// rp_prepare runs every move. start is where in the poison blocks this launch's seed starts, a multiple of 64, as periods
-// are; buffers and blocks are aligned to 16 bytes.
-extern "C" __global__ void rp_prepare(const Move* moves, const Tile* tiles, u64 start) {
-    Tile t = tiles[blockIdx.x];
-    Move m = moves[t.item];
+// rp_move runs a block's share of a move. start is where in the poison blocks this launch's seed starts, a multiple of 64, as
+// periods are; buffers and poison blocks are aligned to 16 bytes.
+__device__ __forceinline__ void rp_move(const Move& m, const Tile& t, u64 start) {
     uint4* dst = (uint4*)m.dst;
     const uint4* src = (const uint4*)m.src;
-    u64 last = t.to / 16;
-    u64 step = blockDim.x;
+    u64 last = t.to / 16, step = blockDim.x;
     if (m.kind == 0) {  // four loads are in flight before the first store
         u64 i = t.from / 16 + threadIdx.x;
         for (; i + 3 * step < last; i += 4 * step) {
@@ -45,11 +42,23 @@ extern "C" __global__ void rp_prepare(const Move* moves, const Tile* tiles, u64 
     if (i < t.to) ((u8*)m.dst)[i] = ((const u8*)m.src)[m.kind == 0 ? i : (start + i) % m.period];
 }
 
-// Zone is a stretch of memory that no candidate may write. Region is an input with the copy that it must equal.
-struct Zone { u64 at, bytes; u32 buffer, after; };
-struct Region { u64 at, master, bytes; u32 tensor, pad; };
+// rp_prepare runs every move.
+extern "C" __global__ void rp_prepare(const Move* moves, const Tile* tiles, u64 start) {
+    Tile t = tiles[blockIdx.x];
+    Move m = moves[t.item];
+    rp_move(m, t, start);
+}
 
-// Breach is what rp_inspect finds of one launch; first is the complement of (item << 44 | offset), so that zero means none.
+// Zone is a stretch of memory that no candidate may write.
+struct Zone { u64 at, bytes; u32 buffer, after; };
+
+// Look says what is looked at of a buffer after a launch: the copy that an input must equal (0: none), and which output it is
+// (RP_NONE: none).
+struct Look { u64 master; u32 output, pad; };
+#define RP_NONE 0xffffffffu
+
+// Breach is what is found wrong with zones and inputs after one launch; first is the complement of (item << 44 | offset), so that
+// zero means none.
 struct Breach { u64 zoneCount, zoneFirst, inputCount, inputFirst, done, mac, pad0, pad1; };
 
 __device__ __forceinline__ u8 rp_zone_byte(u64 address) { return (u8)(rp_mix(address >> 3) >> (8 * (address & 7))); }
@@ -64,42 +73,37 @@ __device__ __forceinline__ void rp_note(u64* count, u64* first, u64 item, u64 of
     atomicMax(first, ~(item << 44 | offset));
 }
 
-// rp_inspect_by checks zones (items below zoneCount) and inputs (the rest) into *out: of the inputs' tiles one in every, another one
-// with each phase. The last block signs the result. It is block one of blocks.
-__device__ __forceinline__ void rp_inspect_by(u32 block, u32 blocks, const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key, u32 every, u32 phase) {
-    Tile t = tiles[block];
-    if (t.item < zoneCount) {
-        Zone z = zones[t.item];
-        for (u64 i = t.from + threadIdx.x; i < t.to; i += blockDim.x)
-            if (((const u8*)z.at)[i] != rp_zone_byte(z.at + i)) rp_note(&out->zoneCount, &out->zoneFirst, t.item, i);
-    } else if ((block + phase) % every == 0) {
-        u64 item = t.item - zoneCount;
-        Region r = regions[item];
-        const uint4 *a = (const uint4*)r.at, *b = (const uint4*)r.master;
-        u64 last = t.to / 16;
-        for (u64 i = t.from / 16 + threadIdx.x; i < last; i += blockDim.x) {
-            uint4 x = a[i], y = b[i];
-            if (x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w) rp_note(&out->inputCount, &out->inputFirst, item, i * 16);
-        }
-        u64 i = last * 16 + threadIdx.x;
-        if (i < t.to && ((const u8*)r.at)[i] != ((const u8*)r.master)[i]) rp_note(&out->inputCount, &out->inputFirst, item, i);
+// rp_zone checks a zone, eight bytes a step where they are aligned.
+__device__ __forceinline__ void rp_zone(const Zone& z, u64 item, Breach* out) {
+    u64 head = (8 - (z.at & 7)) & 7;
+    if (head > z.bytes) head = z.bytes;
+    u64 words = (z.bytes - head) / 8, tail = head + 8 * words;
+    if (threadIdx.x < head && ((const u8*)z.at)[threadIdx.x] != rp_zone_byte(z.at + threadIdx.x)) rp_note(&out->zoneCount, &out->zoneFirst, item, threadIdx.x);
+    const u64* p = (const u64*)(z.at + head);
+    for (u64 k = threadIdx.x; k < words; k += blockDim.x) {
+        u64 want = rp_mix((u64)(p + k) >> 3), got = p[k];
+        for (u32 b = 0; got != want && b < 8; ++b)
+            if ((u8)(got >> (8 * b)) != (u8)(want >> (8 * b))) rp_note(&out->zoneCount, &out->zoneFirst, item, head + 8 * k + b);
     }
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
-        __threadfence();
-        volatile Breach* v = out;
-        u64 zones = v->zoneCount, zoneFirst = v->zoneFirst, inputs = v->inputCount, inputFirst = v->inputFirst;
-        out->mac = rp_mix(rp_mix(rp_mix(rp_mix(zones ^ key) ^ zoneFirst) ^ inputs) ^ inputFirst);
-    }
+    u64 i = tail + threadIdx.x;
+    if (i < z.bytes && ((const u8*)z.at)[i] != rp_zone_byte(z.at + i)) rp_note(&out->zoneCount, &out->zoneFirst, item, i);
 }
 
-extern "C" __global__ void rp_inspect(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* out, u64 key, u32 every, u32 phase) {
-    rp_inspect_by(blockIdx.x, gridDim.x, zones, zoneCount, regions, tiles, out, key, every, phase);
+// rp_same checks a block's share of an input against its copy.
+__device__ __forceinline__ void rp_same(u64 at, u64 master, const Tile& t, Breach* out) {
+    const uint4 *a = (const uint4*)at, *b = (const uint4*)master;
+    u64 last = t.to / 16;
+    for (u64 i = t.from / 16 + threadIdx.x; i < last; i += blockDim.x) {
+        uint4 x = a[i], y = b[i];
+        if (x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w) rp_note(&out->inputCount, &out->inputFirst, t.item, i * 16);
+    }
+    u64 i = last * 16 + threadIdx.x;
+    if (i < t.to && ((const u8*)at)[i] != ((const u8*)master)[i]) rp_note(&out->inputCount, &out->inputFirst, t.item, i);
 }
 
-// Result is what rp_compare or rp_project finds of one output of one launch. first is the complement of the index.
-struct Result { u64 mismatches, nonFinite, unwritten, first, last, maxAbs; double sumAbs; u64 done; double got, want; u64 kind; double proj[3]; u64 mac, pad; };
+// Result is what is found of one output of one launch. first is the complement of the index of the first mismatch, which got, want
+// and kind are about; lock is held while they change.
+struct Result { u64 mismatches, nonFinite, unwritten, first, last, maxAbs; double sumAbs; u64 done; double got, want; u64 kind; double proj[3]; u64 mac; u32 lock, pad; };
 
 // Types are numbered as harness.DType: float64 1, float32 2, float16 3, bfloat16 4, float8_e4m3 5, float8_e5m2 6, int64 7,
 // int32 8, int8 9, uint8 10, bool 11.
@@ -170,7 +174,9 @@ __device__ void rp_sign(Result* out, u64 key) {
     out->mac = m;
 }
 
-struct Output { u64 at, expected, block, period, n; u32 type, pad; double abs, rel; };
+// Output is an output of a set: n elements at at. One that projects is compared by projections under signs where the whole is not
+// asked for.
+struct Output { u64 at, expected, block, period, n; u32 type, projects; double abs, rel; u64 signs, pad; };
 
 __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
     u32 size = rp_size(o.type);
@@ -180,9 +186,16 @@ __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
     return true;
 }
 
-// rp_check holds one element of an output against its expected value: it passes when |got - want| <= abs + rel*|want|, written so
-// that NaN never passes. kinds: 1 mismatch, 2 not finite, 3 unwritten.
-__device__ __forceinline__ void rp_check(const Output& o, u64 start, Result* out, u64 i, u64 bits, double got, double& sum, double& most) {
+// Found is what one thread finds of an output. kinds: 1 mismatch, 2 not finite, 3 unwritten.
+struct Found { double sum, most, got; u64 first, last, kind; u32 mismatches, nonFinite, unwritten; };
+__device__ __forceinline__ Found rp_nothing() {
+    Found f = {0.0, 0.0, 0.0, ~0ull, 0, 0, 0, 0, 0};
+    return f;
+}
+
+// rp_check holds element i against its expected value: it passes when |got - want| <= abs + rel*|want|, written so that NaN never
+// passes. A thread sees its elements in ascending order.
+__device__ __forceinline__ void rp_check(const Output& o, u64 start, u64 i, u64 bits, double got, Found& f) {
     const double top = 1.7976931348623157e308;
     if (bits == RP_HOLE) return;
     double want = __longlong_as_double((long long)bits), d = fabs(got - want), limit = o.abs + o.rel * fabs(want);
@@ -191,66 +204,72 @@ __device__ __forceinline__ void rp_check(const Output& o, u64 start, Result* out
         bool same = got == want || (got != got && want != want);
         if (!same) {
             u64 kind = rp_poisoned(o, start, i) ? 3 : !(fabs(got) <= top) ? 2 : 1;
-            atomicAdd(&out->mismatches, 1ull);
-            if (kind == 2) atomicAdd(&out->nonFinite, 1ull);
-            if (kind == 3) atomicAdd(&out->unwritten, 1ull);
-            atomicMax(&out->first, ~i);
-            atomicMax(&out->last, i);
+            ++f.mismatches;
+            if (kind == 2) ++f.nonFinite;
+            if (kind == 3) ++f.unwritten;
+            if (f.first == ~0ull) { f.first = i; f.got = got; f.kind = kind; }
+            f.last = i;
         }
         if (!(d <= top)) return;
     }
-    sum += d;
-    if (d > most) most = d;
+    f.sum += d;
+    if (d > f.most) f.most = d;
 }
 
-// rp_compare checks every element; float32 is loaded four elements at once.
-__device__ __forceinline__ void rp_compare_by(u32 block, u32 blocks, const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
-    Output o = outputs[index];
+// rp_range checks elements [from, to), from being a multiple of 4; float32 is loaded four elements at once.
+__device__ __forceinline__ void rp_range(const Output& o, u64 from, u64 to, u64 start, u64 maskKey, u64 maskPad, Found& f) {
     const u64* expected = (const u64*)o.expected;
-    const double top = 1.7976931348623157e308;
-    double sum = 0.0, most = 0.0;
-    u64 first = (u64)block * blockDim.x + threadIdx.x, step = (u64)blocks * blockDim.x, quads = o.type == 2 ? o.n / 4 : 0;
-    for (u64 q = first; q < quads; q += step) {
-        float4 v = ((const float4*)o.at)[q];
-        ulonglong2 e = ((const ulonglong2*)expected)[2 * q], f = ((const ulonglong2*)expected)[2 * q + 1];
-        u64 i = 4 * q;
-        rp_check(o, start, out, i, e.x ^ rp_mask_word(maskKey, maskPad, i), (double)v.x, sum, most);
-        rp_check(o, start, out, i + 1, e.y ^ rp_mask_word(maskKey, maskPad, i + 1), (double)v.y, sum, most);
-        rp_check(o, start, out, i + 2, f.x ^ rp_mask_word(maskKey, maskPad, i + 2), (double)v.z, sum, most);
-        rp_check(o, start, out, i + 3, f.y ^ rp_mask_word(maskKey, maskPad, i + 3), (double)v.w, sum, most);
+    u64 i = from;
+    if (o.type == 2) {
+        u64 quads = to / 4;
+        for (u64 q = from / 4 + threadIdx.x; q < quads; q += blockDim.x) {
+            float4 v = ((const float4*)o.at)[q];
+            ulonglong2 a = ((const ulonglong2*)expected)[2 * q], b = ((const ulonglong2*)expected)[2 * q + 1];
+            rp_check(o, start, 4 * q, a.x ^ rp_mask_word(maskKey, maskPad, 4 * q), (double)v.x, f);
+            rp_check(o, start, 4 * q + 1, a.y ^ rp_mask_word(maskKey, maskPad, 4 * q + 1), (double)v.y, f);
+            rp_check(o, start, 4 * q + 2, b.x ^ rp_mask_word(maskKey, maskPad, 4 * q + 2), (double)v.z, f);
+            rp_check(o, start, 4 * q + 3, b.y ^ rp_mask_word(maskKey, maskPad, 4 * q + 3), (double)v.w, f);
+        }
+        i = 4 * quads;
     }
-    for (u64 i = 4 * quads + first; i < o.n; i += step) rp_check(o, start, out, i, expected[i] ^ rp_mask_word(maskKey, maskPad, i), rp_load((const void*)o.at, i, o.type), sum, most);
+    for (i += threadIdx.x; i < to; i += blockDim.x) rp_check(o, start, i, expected[i] ^ rp_mask_word(maskKey, maskPad, i), rp_load((const void*)o.at, i, o.type), f);
+}
+
+// rp_gather adds what a block's threads have found of an output to what is known of it.
+__device__ __forceinline__ void rp_gather(const Found& f, Result* out) {
     __shared__ double sums[32], tops[32];
+    __shared__ u64 first, kind;
+    __shared__ double got;
+    double most = f.most;
     for (int s = 16; s > 0; s >>= 1) {
         double other = __shfl_xor_sync(0xffffffffu, most, s);
         if (other > most) most = other;
     }
     if ((threadIdx.x & 31) == 0) tops[threadIdx.x >> 5] = most;
-    sum = rp_block_sum(sum, sums);
-    if (threadIdx.x == 0) {
-        for (u32 w = 1; w < blockDim.x / 32; ++w)
-            if (tops[w] > most) most = tops[w];
-        atomicAdd(&out->sumAbs, sum);
-        atomicMax(&out->maxAbs, (u64)__double_as_longlong(most));
+    if (threadIdx.x == 0) first = ~0ull;
+    double sum = rp_block_sum(f.sum, sums);
+    if (f.mismatches) {
+        atomicAdd(&out->mismatches, (u64)f.mismatches);
+        if (f.nonFinite) atomicAdd(&out->nonFinite, (u64)f.nonFinite);
+        if (f.unwritten) atomicAdd(&out->unwritten, (u64)f.unwritten);
+        atomicMax(&out->last, f.last);
+        atomicMin(&first, f.first);
     }
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
-        __threadfence();
-        volatile Result* v = out;
-        if (v->mismatches) {
-            u64 i = ~v->first;
-            double got = rp_load((const void*)o.at, i, o.type);
-            out->got = got;
-            out->want = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, maskPad, i)));
-            out->kind = rp_poisoned(o, start, i) ? 3 : !(fabs(got) <= top) ? 2 : 1;
-        }
-        rp_sign(out, key);
-    }
-}
-
-extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
-    rp_compare_by(blockIdx.x, gridDim.x, outputs, index, start, out, key, maskKey, maskPad);
+    if (f.mismatches && f.first == first) { got = f.got; kind = f.kind; }
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    for (u32 w = 1; w < blockDim.x / 32; ++w)
+        if (tops[w] > most) most = tops[w];
+    atomicAdd(&out->sumAbs, sum);
+    atomicMax(&out->maxAbs, (u64)__double_as_longlong(most));
+    if (first == ~0ull) return;
+    while (atomicCAS(&out->lock, 0u, 1u)) {}
+    __threadfence();
+    volatile Result* v = out;
+    if (~first > v->first) { v->first = ~first; v->got = got; v->kind = kind; }
+    __threadfence();
+    atomicExch(&out->lock, 0u);
 }
 
 __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1, double& p2) {
@@ -259,67 +278,135 @@ __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1
     p2 += h & 4 ? v : -v;
 }
 
-// rp_project sums an output under three random signs in float64; four neighbours draw theirs from one hash. With from the
-// expected values themselves are projected, and got receives the sum of squared tolerances.
-__device__ __forceinline__ void rp_project_by(u32 block, u32 blocks, const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey, u64 maskPad) {
-    Output o = outputs[index];
-    const u64* expected = (const u64*)o.expected;
-    double p0 = 0, p1 = 0, p2 = 0, squares = 0;
-    u64 quads = (o.n + 3) / 4;
-    for (u64 q = (u64)block * blockDim.x + threadIdx.x; q < quads; q += (u64)blocks * blockDim.x) {
-        u64 h = rp_mix(signs ^ q);
-        if (!from && o.type == 2 && 4 * q + 4 <= o.n) {
-            float4 v = ((const float4*)o.at)[q];
+// rp_project sums elements [from, to) under three random signs in float64; four neighbours, the first a multiple of 4, draw theirs
+// from one hash.
+__device__ __forceinline__ void rp_project(const Output& o, u64 from, u64 to, Result* out) {
+    double p0 = 0, p1 = 0, p2 = 0;
+    u64 i = from;
+    if (o.type == 2) {
+        u64 quads = to / 4, step = blockDim.x, q = from / 4 + threadIdx.x;
+        const float4* at = (const float4*)o.at;
+        for (; q < quads; q += 2 * step) {
+            bool two = q + step < quads;
+            float4 v = at[q], w = two ? at[q + step] : make_float4(0.f, 0.f, 0.f, 0.f);
+            u64 h = rp_mix(o.signs ^ q), g = rp_mix(o.signs ^ (q + step));
             rp_signs((double)v.x, h, p0, p1, p2);
             rp_signs((double)v.y, h >> 3, p0, p1, p2);
             rp_signs((double)v.z, h >> 6, p0, p1, p2);
             rp_signs((double)v.w, h >> 9, p0, p1, p2);
-            continue;
+            rp_signs((double)w.x, g, p0, p1, p2);
+            rp_signs((double)w.y, g >> 3, p0, p1, p2);
+            rp_signs((double)w.z, g >> 6, p0, p1, p2);
+            rp_signs((double)w.w, g >> 9, p0, p1, p2);
         }
-        for (u32 k = 0; k < 4; ++k) {
-            u64 i = 4 * q + k;
-            if (i >= o.n) break;
-            double v;
-            if (from) {
-                v = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, maskPad, i)));
-                double tol = o.abs + o.rel * fabs(v);
-                squares += tol * tol;
+        i = 4 * quads;
+    }
+    for (i += threadIdx.x; i < to; i += blockDim.x) rp_signs(rp_load((const void*)o.at, i, o.type), rp_mix(o.signs ^ (i / 4)) >> (3 * (i & 3)), p0, p1, p2);
+    __shared__ double parts[3][32];
+    p0 = rp_block_sum(p0, parts[0]);
+    p1 = rp_block_sum(p1, parts[1]);
+    p2 = rp_block_sum(p2, parts[2]);
+    if (threadIdx.x == 0) {
+        atomicAdd(&out->proj[0], p0);
+        atomicAdd(&out->proj[1], p1);
+        atomicAdd(&out->proj[2], p2);
+    }
+}
+
+// rp_finish fills in what was expected at an output's first mismatch, and signs its result.
+__device__ __forceinline__ void rp_finish(const Output& o, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+    u64 first = ((volatile Result*)out)->first;
+    if (first) out->want = __longlong_as_double((long long)(((const u64*)o.expected)[~first] ^ rp_mask_word(maskKey, maskPad, ~first)));
+    rp_sign(out, key);
+}
+
+// rp_turn is all that lies between two launches: its first zoneCount blocks look at the red zones, and each of the others at its
+// share of a buffer, an input against its copy (of large ones, one share in every, another one with each phase) and an output
+// against its expected values or by projections, and then rewrites or poisons that share for the next launch, where next lists how.
+// The last block signs what was found.
+extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, u32 zoneCount, u32 whole, const Tile* tiles, const Look* looks, const Move* moves, const Move* next, u64 nextStart,
+                                   const Output* outputs, u32 outputCount, u32 every, u32 phase, u64 start, Breach* breach, u64 key, u64 maskKey, u64 maskPad) {
+    Result* results = (Result*)(breach + 1);
+    if (blockIdx.x < zoneCount) {
+        rp_zone(zones[blockIdx.x], blockIdx.x, breach);
+    } else {
+        Tile t = tiles[blockIdx.x - zoneCount];
+        Look l = looks[t.item];
+        if (l.master && (blockIdx.x + phase) % every == 0) rp_same(moves[t.item].dst, l.master, t, breach);
+        if (l.output != RP_NONE && outputCount) {
+            Output o = outputs[l.output];
+            u32 size = rp_size(o.type);
+            if (o.projects && !whole) {
+                rp_project(o, t.from / size, t.to / size, results + l.output);
             } else {
-                v = rp_load((const void*)o.at, i, o.type);
+                Found f = rp_nothing();
+                rp_range(o, t.from / size, t.to / size, start, maskKey, maskPad, f);
+                rp_gather(f, results + l.output);
             }
-            rp_signs(v, h >> (3 * k), p0, p1, p2);
         }
+        if (next) {
+            __syncthreads();  // nobody reads the share any more
+            Move m = next[t.item];
+            rp_move(m, t, nextStart);
+        }
+    }
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(&breach->done, 1ull) == gridDim.x - 1;
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    for (u32 o = threadIdx.x; o < outputCount; o += blockDim.x) rp_finish(outputs[o], results + o, key, maskKey, maskPad);
+    if (threadIdx.x == blockDim.x - 1) {
+        volatile Breach* v = breach;
+        u64 zoned = v->zoneCount, zoneFirst = v->zoneFirst, inputs = v->inputCount, inputFirst = v->inputFirst;
+        breach->mac = rp_mix(rp_mix(rp_mix(rp_mix(zoned ^ key) ^ zoneFirst) ^ inputs) ^ inputFirst);
+    }
+}
+
+// rp_compare compares one output of a set with what lies in its buffer, whole or, with projects, by projections.
+extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u32 projects, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+    Output o = outputs[index];
+    u64 share = ((o.n + gridDim.x - 1) / gridDim.x + 3) / 4 * 4, from = blockIdx.x * share, to = from + share < o.n ? from + share : o.n;
+    if (from > to) from = to;
+    if (projects) {
+        rp_project(o, from, to, out);
+    } else {
+        Found f = rp_nothing();
+        rp_range(o, from, to, start, maskKey, maskPad, f);
+        rp_gather(f, out);
+    }
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == gridDim.x - 1) {
+        __threadfence();
+        rp_finish(o, out, key, maskKey, maskPad);
+    }
+}
+
+// rp_expect sums the expected values of an output under its signs, as rp_project does what was computed; got receives the sum of
+// squared tolerances.
+extern "C" __global__ void rp_expect(const Output* outputs, u32 index, Result* out, u64 maskKey, u64 maskPad) {
+    Output o = outputs[index];
+    const u64* expected = (const u64*)o.expected;
+    double p0 = 0, p1 = 0, p2 = 0, squares = 0;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < o.n; i += (u64)gridDim.x * blockDim.x) {
+        double v = __longlong_as_double((long long)(expected[i] ^ rp_mask_word(maskKey, maskPad, i))), tol = o.abs + o.rel * fabs(v);
+        squares += tol * tol;
+        rp_signs(v, rp_mix(o.signs ^ (i / 4)) >> (3 * (i & 3)), p0, p1, p2);
     }
     __shared__ double parts[4][32];
     p0 = rp_block_sum(p0, parts[0]);
     p1 = rp_block_sum(p1, parts[1]);
     p2 = rp_block_sum(p2, parts[2]);
-    if (from) squares = rp_block_sum(squares, parts[3]);
+    squares = rp_block_sum(squares, parts[3]);
     if (threadIdx.x == 0) {
         atomicAdd(&out->proj[0], p0);
         atomicAdd(&out->proj[1], p1);
         atomicAdd(&out->proj[2], p2);
-        if (from) atomicAdd(&out->got, squares);
+        atomicAdd(&out->got, squares);
     }
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == blocks - 1) {
-        __threadfence();
-        rp_sign(out, key);
-    }
-}
-
-extern "C" __global__ void rp_project(const Output* outputs, u32 index, u64 signs, u32 from, Result* out, u64 key, u64 maskKey, u64 maskPad) {
-    rp_project_by(blockIdx.x, gridDim.x, outputs, index, signs, from, out, key, maskKey, maskPad);
-}
-
-// rp_look is rp_inspect in its first blocks, as many as looking, and in the others rp_compare, or rp_project with projects, of the
-// first output.
-extern "C" __global__ void rp_look(const Zone* zones, u32 zoneCount, const Region* regions, const Tile* tiles, Breach* breach, u64 key, u32 every, u32 phase,
-                                   u32 looking, const Output* outputs, u64 start, Result* out, u64 maskKey, u64 maskPad, u64 signs, u32 projects) {
-    if (blockIdx.x < looking) rp_inspect_by(blockIdx.x, looking, zones, zoneCount, regions, tiles, breach, key, every, phase);
-    else if (projects) rp_project_by(blockIdx.x - looking, gridDim.x - looking, outputs, 0, signs, 0, out, key, maskKey, maskPad);
-    else rp_compare_by(blockIdx.x - looking, gridDim.x - looking, outputs, 0, start, out, key, maskKey, maskPad);
 }
 
 // rp_exchange exchanges pairs elements, one drawn from each stretch of the first half, with those half the tensor further on.

@@ -46,11 +46,14 @@ const (
 	moveBytes   = 40
 	tileBytes   = 24
 	zoneBytes   = 24
-	regionBytes = 32
+	lookBytes   = 16
 	breachBytes = 64
 	resultBytes = 128
-	outputBytes = 64
+	outputBytes = 80
 )
+
+// noOutput is helpers.cu's RP_NONE.
+const noOutput = 0xffffffff
 
 // words writes little-endian words, as helpers.cu's structs lay them out.
 type words []byte
@@ -58,13 +61,13 @@ type words []byte
 func (w words) u64(v uint64) words { return binary.LittleEndian.AppendUint64(w, v) }
 func (w words) u32(v uint32) words { return binary.LittleEndian.AppendUint32(w, v) }
 
-// tiles shares items of the given lengths among blocks: about blocks of them, none shorter than 16 KB but a last one.
+// tiles shares items of the given lengths among blocks: about blocks of them, none shorter than 4 KB but a last one.
 func tiles(lengths []int64, blocks int) (table words, count int) {
 	var total int64
 	for _, n := range lengths {
 		total += n
 	}
-	const least = 16 << 10
+	const least = 4 << 10
 	step := max(least, (total/int64(max(blocks, 1))+15)/16*16)
 	for item, n := range lengths {
 		for from := int64(0); from < n; from += step {

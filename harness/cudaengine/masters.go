@@ -36,7 +36,6 @@ type master struct {
 
 // projection is what the expected values of one output sum to under three random signs.
 type projection struct {
-	signs uint64
 	want  [3]float64
 	bound float64
 }

@@ -22,6 +22,9 @@ func (b *Bench) WriteMixed(_ context.Context, set *verify.Set, seed uint64) erro
 				return err
 			}
 		}
+		if err := b.engine.begin(s); err != nil {
+			return err
+		}
 		for i, x := range b.layout.Plan.Tensors {
 			from, to := p.master.inputs[i], b.mixed.master.inputs[i]
 			if from == 0 {
@@ -54,6 +57,5 @@ func (b *Bench) mixable(s *device.Session) (*prepared, error) {
 		}
 	}
 	p := &prepared{master: m}
-	blocks := 4 * max(s.Info().Limits.SMs, 1)
-	return p, errors.Join(b.moveTables(s, p, blocks), b.inspectTables(s, p, blocks))
+	return p, b.turnTables(s, p)
 }

@@ -48,6 +48,7 @@ Physical physical;
 std::recursive_mutex lock;
 std::map<char*, size_t> allocations;
 size_t used;
+int holders;  // of the primary context
 std::map<std::string, long> calls;
 long launches;
 int stuck;
@@ -216,8 +217,17 @@ API cuDeviceGetUuid(unsigned char* id, int dev) { ENTER("cuDeviceGetUuid"); mems
 API cuDeviceTotalMem_v2(size_t* n, int) { ENTER("cuDeviceTotalMem_v2"); *n = static_cast<size_t>(number("memory", kTotal)); return kOK; }
 API cuDeviceGetAttribute(int* v, int code, int) { ENTER("cuDeviceGetAttribute"); int a = attribute(code); if (a < 0) return kInvalidValue; *v = a; return kOK; }
 API cuDeviceGetPCIBusId(char* s, int n, int dev) { ENTER("cuDeviceGetPCIBusId"); snprintf(s, static_cast<size_t>(n), "0000:%02x:00.0", dev); return kOK; }
-API cuDevicePrimaryCtxRetain(void** c, int) { ENTER("cuDevicePrimaryCtxRetain"); *c = &stuck; return kOK; }
-API cuDevicePrimaryCtxRelease_v2(int) { ENTER("cuDevicePrimaryCtxRelease_v2"); return kOK; }
+API cuDevicePrimaryCtxRetain(void** c, int) { ENTER("cuDevicePrimaryCtxRetain"); ++holders; *c = &stuck; return kOK; }
+// The last holder's release ends the context, and its memory with it.
+API cuDevicePrimaryCtxRelease_v2(int) {
+    ENTER("cuDevicePrimaryCtxRelease_v2");
+    if (--holders > 0) return kOK;
+    holders = 0;
+    for (auto& a : allocations) munmap(a.first - kPage, a.second + 2 * kPage);
+    allocations.clear();
+    used = 0;
+    return kOK;
+}
 API cuCtxSetCurrent(void* c) { ENTER("cuCtxSetCurrent"); current = c != nullptr; return kOK; }
 API cuCtxSynchronize() { ENTER("cuCtxSynchronize"); return current ? kOK : kInvalidContext; }
 API cuMemGetInfo_v2(size_t* f, size_t* t) { ENTER("cuMemGetInfo_v2"); *t = static_cast<size_t>(number("memory", kTotal)); *f = *t > used ? *t - used : 0; return kOK; }
