@@ -22,6 +22,7 @@ type benchOptimizerCmd struct {
 	Spaces      string   `type:"existingdir" placeholder:"DIR" help:"Folder of recorded spaces: our .jsonl(.gz), Kernel Tuner caches and T4 results (.json, .json.gz)."`
 	Strategy    []string `default:"portfolio" placeholder:"NAME" help:"Strategies, separated by commas (random, local, tpe, goptuna-tpe, gp, portfolio)."`
 	Seeds       int      `default:"30" help:"Runs of each strategy on each space."`
+	FirstSeed   uint64   `placeholder:"N" help:"Seed of the first run; the next have N+1, N+2 and so on. Figures that decided something want other seeds to be confirmed with."`
 	Budget      int      `default:"220" help:"Unique configurations a run may evaluate."`
 	Transfer    bool     `help:"Offer the other recordings of the same space as records, and compare with the same seeds without."`
 	Adversarial string   `enum:",reversed,foreign" default:"" help:"Offer misleading records instead: reversed (fast and slow swapped) or foreign (another kernel's, by equal parameter names); compared in the same way."`
@@ -75,7 +76,7 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 		return err
 	}
 	plan := replay.Plan{
-		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, Parallel: c.jobs(),
+		Records: records, Strategies: c.Strategy, Seeds: c.Seeds, FirstSeed: c.FirstSeed, Parallel: c.jobs(),
 		Conditions: replay.Conditions{Budget: c.Budget, InFlight: c.InFlight, Noise: c.Noise, Now: time.Now},
 		New: func(r *replay.Record, name string, seed uint64) (replay.Searcher, error) {
 			prior := priors[r.Name]
@@ -93,6 +94,9 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 	}
 	return c.write(env, cells)
 }
+
+// rival is the strategy that none may fall behind.
+const rival = "random"
 
 // ablationMark stands between a strategy and the part that it does without.
 const ablationMark = " without "
@@ -225,7 +229,10 @@ func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
 		if err := replay.WriteTable(env.stdout, sums); err != nil {
 			return err
 		}
-		return replay.WriteComparisons(env.stdout, comparisons)
+		if err := replay.WriteComparisons(env.stdout, comparisons); err != nil || !slices.Contains(c.Strategy, rival) {
+			return err
+		}
+		return replay.WriteMargins(env.stdout, cells, rival)
 	}
 	e := json.NewEncoder(env.stdout)
 	e.SetIndent("", "  ")

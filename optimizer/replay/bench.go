@@ -48,6 +48,7 @@ type Plan struct {
 	Records    []*Record
 	Strategies []string
 	Seeds      int
+	FirstSeed  uint64 // the runs of a strategy on a recording have the seeds FirstSeed, FirstSeed+1, ...
 	Conditions Conditions
 	Parallel   int
 	// New makes the search for one run.
@@ -60,6 +61,7 @@ type Plan struct {
 type Cell struct {
 	Strategy string
 	Record   *Record
+	First    uint64 // seed of the first result
 	Results  []*Result
 }
 
@@ -68,7 +70,7 @@ func (p Plan) Do(ctx context.Context) ([]Cell, error) {
 	var cells []Cell
 	for _, s := range p.Strategies {
 		for _, r := range p.Records {
-			cells = append(cells, Cell{Strategy: s, Record: r, Results: make([]*Result, p.Seeds)})
+			cells = append(cells, Cell{Strategy: s, Record: r, First: p.FirstSeed, Results: make([]*Result, p.Seeds)})
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -91,12 +93,12 @@ func (p Plan) Do(ctx context.Context) ([]Cell, error) {
 					return err
 				}
 				c := &cells[i]
-				s, err := p.New(c.Record, c.Strategy, uint64(seed))
+				s, err := p.New(c.Record, c.Strategy, c.First+uint64(seed))
 				if err != nil {
 					return fmt.Errorf("%s on %s: %w", c.Strategy, c.Record.Name, err)
 				}
 				conditions := p.Conditions
-				conditions.Seed = uint64(seed)
+				conditions.Seed = c.First + uint64(seed)
 				c.Results[seed], err = Run(ctx, c.Record, s, conditions)
 				done <- struct{}{}
 				return err

@@ -213,7 +213,7 @@ func WriteCSV(w io.Writer, cells []Cell) error {
 	for i := range cells {
 		c := &cells[i]
 		for seed, r := range c.Results {
-			row := []string{c.Strategy, c.Record.Name, strconv.Itoa(seed)}
+			row := []string{c.Strategy, c.Record.Name, strconv.FormatUint(c.First+uint64(seed), 10)}
 			for _, k := range Checkpoints {
 				row = append(row, strconv.FormatFloat(c.Ratio(seed, k), 'f', 6, 64))
 			}
