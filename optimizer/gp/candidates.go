@@ -11,7 +11,10 @@ import (
 // fits. With a prior, what the records think best comes first. Configurations told later stay in the list: scores pass them
 // over.
 func (m *model) candidates(h *optimizer.History, rng *rand.Rand, n int) []int {
-	limit := candidateMax
+	limit := m.most
+	if n > candidateLate {
+		limit = min(limit, candidateFew)
+	}
 	if h.Pool.Space().Enumerated() && h.Pool.Len() <= limit {
 		return drawSubset(h.Pool, rng, limit)
 	}

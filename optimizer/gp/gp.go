@@ -16,12 +16,14 @@ import (
 const (
 	designSize       = 8
 	windowSize       = 5    // of the design's points, how many lie in the launch window
-	candidateMax     = 3000 // configurations among which a proposal is chosen
-	activeMost       = 400  // observations of a posterior when its candidates are renewed
-	wideMost         = 160  // and of one over a family
-	wideKept         = 4    // members of a family up to which each keeps its joint posterior from ask to ask
-	eliteCount       = 10   // best configurations whose neighbours are candidates
-	endFrom          = 80   // evaluations from which every endEach-th proposal is one of those
+	candidateMax     = 6000 // configurations among which a cold proposal is chosen: of most spaces, all
+	candidateFew     = 3000 // and others; and cold ones once observations, each of which costs as much again, are more than candidateLate
+	candidateLate    = 250
+	activeMost       = 400 // observations of a posterior when its candidates are renewed
+	wideMost         = 160 // and of one over a family
+	wideKept         = 4   // members of a family up to which each keeps its joint posterior from ask to ask
+	eliteCount       = 10  // best configurations whose neighbours are candidates
+	endFrom          = 80  // evaluations from which every endEach-th proposal is one of those
 	endEach          = 2
 	jointEach        = 2   // where structures are searched side by side, every jointEach-th proposal is of the joint model
 	recordCandidates = 300 // candidates that the records hold best
@@ -48,7 +50,9 @@ type Strategy struct {
 
 // New returns the strategy.
 func New(o Options) *Strategy {
-	return &Strategy{opt: o, model: newModel(o, 1, nil), gate: gate{seed: o.Seed, off: !o.has(PartForest)}}
+	s := &Strategy{opt: o, model: newModel(o, 1, nil), gate: gate{seed: o.Seed, off: !o.has(PartForest)}}
+	s.model.most = candidateMax
+	return s
 }
 
 // Propose returns the open configuration of the highest expected improvement.

@@ -18,6 +18,7 @@ type model struct {
 	opt    Options
 	stream uint64 // separates the draws of the models of one strategy
 	prior  *transfer.Prior
+	most   int  // candidates
 	wide   bool // it reads the whole family, and its encoder tells the structures apart
 	fitter fitter
 	hyper  hyper
@@ -46,7 +47,7 @@ type point struct {
 func (p *point) of() *optimizer.Trial { return &p.trial.Trials[p.place] }
 
 func newModel(o Options, stream uint64, prior *transfer.Prior) *model {
-	return &model{opt: o, stream: stream, prior: prior, fitted: -1}
+	return &model{opt: o, stream: stream, prior: prior, most: candidateFew, fitted: -1}
 }
 
 func (m *model) records() int {

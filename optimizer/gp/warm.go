@@ -37,7 +37,9 @@ type Warm struct {
 
 // NewWarm returns the strategy for a prior with at least one source.
 func NewWarm(o Options, prior *transfer.Prior) *Warm {
-	return &Warm{opt: o, prior: prior, cold: New(o), model: newModel(o, 3, prior)}
+	cold := New(o)
+	cold.model.most = candidateFew // the neighbours of what the records led to are then a larger share: ahead up to 40 evaluations
+	return &Warm{opt: o, prior: prior, cold: cold, model: newModel(o, 3, prior)}
 }
 
 // Propose returns an open configuration: of the records' model or of the cold one, by how far the search is and how well the
