@@ -92,7 +92,18 @@ func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, cells)
+	return c.write(env, cells, c.unrecorded(records, priors))
+}
+
+// unrecorded returns the names of the recordings that records were wanted for and none of the kind exist.
+func (c benchOptimizerCmd) unrecorded(records []*replay.Record, priors map[string]*transfer.Prior) []string {
+	var out []string
+	for _, r := range records {
+		if (c.Transfer || c.Adversarial != "") && priors[r.Name] == nil {
+			out = append(out, r.Name)
+		}
+	}
+	return out
 }
 
 // rival is the strategy that none may fall behind.
@@ -206,7 +217,7 @@ func (c benchOptimizerCmd) priors(records, all []*replay.Record) (map[string]*tr
 	return out, nil
 }
 
-func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
+func (c benchOptimizerCmd) write(env environment, cells []replay.Cell, unrecorded []string) error {
 	if c.CSV != "" {
 		if err := toFile(c.CSV, func(w io.Writer) error { return replay.WriteCSV(w, cells) }); err != nil {
 			return err
@@ -229,7 +240,7 @@ func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
 		if err := replay.WriteTable(env.stdout, sums); err != nil {
 			return err
 		}
-		if err := replay.WriteComparisons(env.stdout, comparisons); err != nil || !slices.Contains(c.Strategy, rival) {
+		if err := replay.WriteComparisons(env.stdout, comparisons, unrecorded); err != nil || !slices.Contains(c.Strategy, rival) {
 			return err
 		}
 		return replay.WriteMargins(env.stdout, cells, rival)
@@ -240,7 +251,8 @@ func (c benchOptimizerCmd) write(env environment, cells []replay.Cell) error {
 		Checkpoints []int               `json:"checkpoints"`
 		Summaries   []replay.Summary    `json:"summaries"`
 		Comparisons []replay.Comparison `json:"comparisons,omitempty"` // with records and without
-	}{replay.Checkpoints, sums, comparisons})
+		Unrecorded  []string            `json:"unrecorded,omitempty"`  // recordings that no records were found for
+	}{replay.Checkpoints, sums, comparisons, unrecorded})
 }
 
 // toFile writes a whole file; a failed close is an error.

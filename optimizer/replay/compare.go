@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 )
 
 // WithoutRecords, behind a strategy's name, marks its cells that were given no records.
@@ -97,8 +98,9 @@ func compare(with, without []Cell, budget int) (Comparison, error) {
 	return out, nil
 }
 
-// WriteComparisons writes what records are worth as text: for each strategy one line a number of evaluations, then one a recording.
-func WriteComparisons(w io.Writer, comparisons []Comparison) error {
+// WriteComparisons writes what records are worth as text: for each strategy one line a number of evaluations, then one a recording; and
+// the recordings, by name, that there were no records for, whose runs are the same either way.
+func WriteComparisons(w io.Writer, comparisons []Comparison, unrecorded []string) error {
 	p := &printer{w: w}
 	for _, c := range comparisons {
 		p.printf("\n%s less itself without records, on the same seeds (± twice the standard error over seeds)\n", c.Strategy)
@@ -117,6 +119,9 @@ func WriteComparisons(w io.Writer, comparisons []Comparison) error {
 			}
 			p.printf("\n")
 		}
+	}
+	if len(unrecorded) > 0 {
+		p.printf("\nno records of this kind for %s: the same runs either way\n", strings.Join(unrecorded, ", "))
 	}
 	return p.err
 }

@@ -49,7 +49,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("at %d the worst is %s; want b at 20", pt.Evaluations, pt.Worst)
 	}
 	var text bytes.Buffer
-	if err := WriteComparisons(&text, got); err != nil || !strings.Contains(text.String(), "worst space b -0.1000") {
+	if err := WriteComparisons(&text, got, []string{"c"}); err != nil || !strings.Contains(text.String(), "worst space b -0.1000") || !strings.Contains(text.String(), "no records of this kind for c") {
 		t.Errorf("error %v, text:\n%s", err, text.String())
 	}
 	if _, err := Compare(cells[:3], 20); err == nil {

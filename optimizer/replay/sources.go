@@ -68,7 +68,7 @@ func (r *Record) source(reversed bool) optimizer.Source {
 }
 
 // project gives each configuration of target the mean ln(time) of the recording's configurations that agree with it in all
-// parameters of the same name; ok is false when they share fewer than two.
+// parameters of the same name; ok is false when they share none or no value.
 func (r *Record) project(target *Record) (s optimizer.Source, ok bool) {
 	var shared []string
 	for _, name := range target.Space.Names() {
@@ -76,7 +76,7 @@ func (r *Record) project(target *Record) (s optimizer.Source, ok bool) {
 			shared = append(shared, name)
 		}
 	}
-	if len(shared) < 2 {
+	if len(shared) == 0 {
 		return s, false
 	}
 	sort.Strings(shared)
