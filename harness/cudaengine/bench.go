@@ -50,6 +50,7 @@ type prepared struct {
 	looks   device.Ptr // helpers.cu's Look, likewise
 	tiles   device.Ptr // the shares of buffers that blocks have
 	blocks  int
+	proofs  device.Ptr // helpers.cu's Proof, one a share
 	outputs device.Ptr // helpers.cu's Output, one an output; 0: nobody knows what is right
 }
 
@@ -163,8 +164,11 @@ func (b *Bench) turnTables(s *device.Session, p *prepared) (err error) {
 		}
 		lengths = append(lengths, x.Bytes())
 	}
-	table, n := tiles(lengths, turnBlocks*max(s.Info().Limits.SMs, 1))
+	table, n := tiles(lengths, len(b.layout.Plan.Tensors), turnBlocks*max(s.Info().Limits.SMs, 1))
 	p.blocks = n
+	if p.proofs, err = b.table(s, make(words, n*proofBytes)); err != nil {
+		return err
+	}
 	if p.moves, err = b.table(s, moves); err != nil {
 		return err
 	}
@@ -280,54 +284,6 @@ func (b *Bench) slot(i int) device.Ptr { return b.slots().at.Add(int64(i) * b.sl
 
 func (b *Bench) result(i, output int) device.Ptr {
 	return b.slot(i).Add(breachBytes + int64(output)*resultBytes)
-}
-
-// Inputs of more than inspectWholeBytes are looked at in full where a launch's outputs are, and in one of inspectEvery parts,
-// drawn anew for each launch, elsewhere: a change in one place that every launch makes is seen in the first, and one that a
-// tenth of 50 launches make escapes half of the time, while the inputs are rewritten before each launch anyway.
-const (
-	inspectWholeBytes = 4 << 20
-	inspectEvery      = 8
-)
-
-// turn is what lies between two launches.
-type turn struct {
-	of    *prepared // the set of the launch before
-	slot  int       // where the findings go
-	whole bool      // look at all of the inputs and compare outputs whole
-	draw  uint64    // chooses the part of large inputs where whole is not asked for
-	next  *prepared // the set of the launch that follows, for which all is rewritten; nil: nothing is
-	start uint64    // of the next launch's poison
-}
-
-// turn looks at red zones, inputs and outputs, and rewrites all buffers for the next launch, in one kernel: each one more would cost
-// a small launch 4 us, and what was just looked at is at hand.
-func (b *Bench) turn(s *device.Session, t *turn) error {
-	every, whole := uint32(1), uint32(1)
-	if !t.whole {
-		whole = 0
-		if b.inputs > inspectWholeBytes {
-			every = inspectEvery
-		}
-	}
-	var next device.Ptr
-	if t.next != nil {
-		next = t.next.moves
-	}
-	outputs := len(b.outputs)
-	if t.of.outputs == 0 {
-		outputs = 0
-	}
-	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Uint32(whole).Ptr(t.of.tiles).Ptr(t.of.looks).Ptr(t.of.moves).Ptr(next).Uint64(t.start).
-		Ptr(t.of.outputs).Uint32(uint32(outputs)).Uint32(every).Uint32(uint32(t.draw % uint64(every))).Uint64(b.start).
-		Ptr(b.slot(t.slot)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
-	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_turn", b.zoneN+t.of.blocks, args); err != nil {
-		return err
-	}
-	if t.next != nil {
-		b.start = t.start
-	}
-	return nil
 }
 
 // blocksFor is how many blocks a helper needs for n elements: enough to fill the device, no more.

@@ -26,11 +26,27 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 				return err
 			}
 			used[i] = p
+			if burst.Launches[i].Unseen {
+				if i+1 < n {
+					return errors.New("only the last launch of a burst may be on inputs never met before")
+				}
+				if b.mixed == nil {
+					if b.mixed, err = b.mixable(s); err != nil {
+						return err
+					}
+				}
+				continue
+			}
 			for o := range b.outputs {
 				if b.projects(o, burst.Launches[i].Whole) {
 					if _, err := b.projection(s, p, o); err != nil {
 						return err
 					}
+				}
+			}
+			if i > 0 {
+				if err := b.differ(s, used[i-1], p); err != nil {
+					return err
 				}
 			}
 		}
@@ -51,11 +67,17 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 		return nil, b.wrap("run the timed launches", err)
 	}
 	b.current = used[n-1]
+	if burst.Launches[n-1].Unseen {
+		b.current = b.mixed
+	}
 	for i := range shots {
 		if shots[i].Breach, err = b.breach(i); err != nil {
 			return nil, err
 		}
 		for o := range b.outputs {
+			if burst.Launches[i].Unseen {
+				break
+			}
 			c, err := b.judged(used[i], i, o, burst.Launches[i].Whole)
 			if err != nil {
 				return nil, err
@@ -143,6 +165,12 @@ func (b *Bench) warmUp(s *device.Session, burst *verify.Burst, p *prepared) erro
 // first queues what the first launch needs before the flush.
 func (b *Bench) first(s *device.Session, burst *verify.Burst, p *prepared) error {
 	b.start = uint64(verify.PoisonStart(burst.Launches[0].Seed))
+	if burst.Launches[0].Unseen {
+		if err := b.mix(s, p, burst.Launches[0].Seed); err != nil {
+			return err
+		}
+		p = b.mixed
+	}
 	return errors.Join(b.rewrite(s, p, b.start), b.spoil(s, burst, 0))
 }
 
@@ -150,12 +178,22 @@ func (b *Bench) first(s *device.Session, burst *verify.Burst, p *prepared) error
 func (b *Bench) follow(s *device.Session, burst *verify.Burst, used []*prepared, i int) error {
 	l := &burst.Launches[i]
 	t := &turn{of: used[i], slot: i, whole: l.Whole, draw: mix(b.engine.signKey ^ l.Seed)}
+	if l.Unseen {
+		t.of = b.mixed
+	}
 	if i+1 == len(used) {
 		return b.turn(s, t)
 	}
-	if burst.Rewrite || used[i+1] != used[i] {
-		t.next, t.start = used[i+1], uint64(verify.PoisonStart(burst.Launches[i+1].Seed))
+	following := &burst.Launches[i+1]
+	if following.Unseen {
+		if err := b.mix(s, used[i+1], following.Seed); err != nil {
+			return err
+		}
+		t.next = b.mixed
+	} else if burst.Rewrite || used[i+1] != used[i] {
+		t.next = used[i+1]
 	}
+	t.nextWhole, t.start = following.Whole, uint64(verify.PoisonStart(following.Seed))
 	return errors.Join(b.turn(s, t), b.spoil(s, burst, i+1))
 }
 

@@ -23,7 +23,7 @@ var HelperSource string
 
 // HelperKernels are the kernels of HelperSource.
 var HelperKernels = []string{
-	"rp_prepare", "rp_zones_fill", "rp_turn", "rp_compare", "rp_expect", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
+	"rp_prepare", "rp_zones_fill", "rp_diff", "rp_turn", "rp_compare", "rp_expect", "rp_exchange", "rp_scribble", "rp_fill", "rp_read", "rp_copy", "rp_fma", "rp_empty",
 }
 
 // Config says which device an Engine takes.

@@ -42,6 +42,45 @@ __device__ __forceinline__ void rp_move(const Move& m, const Tile& t, u64 start)
     if (i < t.to) ((u8*)m.dst)[i] = ((const u8*)m.src)[m.kind == 0 ? i : (start + i) % m.period];
 }
 
+// Where two sets differ in few places, a block's share of a buffer goes from the one to the other by its delta: how many of its
+// pieces of 16 bytes differ, at most RP_DELTA, and which; more are RP_NONE.
+#define RP_NONE 0xffffffffu
+#define RP_DELTA 63
+struct Delta { u32 count, piece[RP_DELTA]; };
+
+// rp_diff makes the deltas of every input's shares from the moves of two sets.
+extern "C" __global__ void rp_diff(const Move* from, const Move* to, const Tile* tiles, Delta* deltas) {
+    Tile t = tiles[blockIdx.x];
+    Move a = from[t.item], b = to[t.item];
+    Delta* d = deltas + blockIdx.x;
+    __shared__ u32 count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    const uint4 *x = (const uint4*)a.src, *y = (const uint4*)b.src;
+    u64 last = t.to / 16, i = t.from / 16 + threadIdx.x;
+    for (; a.kind == 0 && i < last; i += blockDim.x) {
+        uint4 v = x[i], w = y[i];
+        if (v.x == w.x && v.y == w.y && v.z == w.z && v.w == w.w) continue;
+        u32 k = atomicAdd(&count, 1u);
+        if (k < RP_DELTA) d->piece[k] = (u32)(i - t.from / 16);
+    }
+    if (threadIdx.x == 0 && a.kind == 0 && 16 * last < t.to) {  // a piece of fewer bytes, taken to differ
+        u32 k = atomicAdd(&count, 1u);
+        if (k < RP_DELTA) d->piece[k] = (u32)(last - t.from / 16);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) d->count = count > RP_DELTA ? RP_NONE : count;
+}
+
+// rp_step moves a block's share by its delta. Bytes past the end of a buffer stay as they are.
+__device__ __forceinline__ void rp_step(const Move& m, const Tile& t, const Delta* d, u32 count) {
+    for (u32 k = threadIdx.x; k < count; k += blockDim.x) {
+        u64 at = t.from + 16ull * d->piece[k];
+        if (at + 16 <= t.to) *(uint4*)(m.dst + at) = *(const uint4*)(m.src + at);
+        else for (u64 i = at; i < t.to; ++i) ((u8*)m.dst)[i] = ((const u8*)m.src)[i];
+    }
+}
+
 // rp_prepare runs every move.
 extern "C" __global__ void rp_prepare(const Move* moves, const Tile* tiles, u64 start) {
     Tile t = tiles[blockIdx.x];
@@ -55,7 +94,6 @@ struct Zone { u64 at, bytes; u32 buffer, after; };
 // Look says what is looked at of a buffer after a launch: the copy that an input must equal (0: none), and which output it is
 // (RP_NONE: none).
 struct Look { u64 master; u32 output, pad; };
-#define RP_NONE 0xffffffffu
 
 // Breach is what is found wrong with zones and inputs after one launch; first is the complement of (item << 44 | offset), so that
 // zero means none.
@@ -186,6 +224,38 @@ __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
     return true;
 }
 
+// Proof is what is known of a block's share of an output that was once compared whole and was right: a keyed hash of its bits and
+// of the errors that go with them. The same bits are as right in the next launch.
+struct Proof { u64 mac; double sum, most; };
+
+__device__ __forceinline__ u64 rp_word(u64 h, u64 w) {
+    h = (h ^ w) * 0x9fb21c651e98df25ull;
+    return h ^ (h >> 29);
+}
+
+// rp_bits returns to every thread a keyed hash of a share's bits.
+__device__ __forceinline__ u64 rp_bits(u64 at, const Tile& t, u64 key) {
+    __shared__ u64 parts[32];
+    u64 last = t.to / 16, h = rp_mix(key ^ t.from) ^ rp_mix(threadIdx.x);
+    for (u64 i = t.from / 16 + threadIdx.x; i < last; i += blockDim.x) {
+        uint4 v = ((const uint4*)at)[i];
+        h = rp_word(rp_word(h, (u64)v.y << 32 | v.x), (u64)v.w << 32 | v.z);
+    }
+    u64 i = last * 16 + threadIdx.x;
+    if (i < t.to) h = rp_word(h, ((const u8*)at)[i]);
+    h = rp_mix(h);
+    for (int o = 16; o > 0; o >>= 1) h ^= __shfl_xor_sync(0xffffffffu, h, o);
+    if ((threadIdx.x & 31) == 0) parts[threadIdx.x >> 5] = h;
+    __syncthreads();
+    h = 0;
+    for (u32 w = 0; w < blockDim.x / 32; ++w) h ^= parts[w];
+    return h;
+}
+
+__device__ __forceinline__ u64 rp_prove(u64 bits, double sum, double most, u64 key) {
+    return rp_mix(rp_mix(rp_mix(bits ^ key) ^ (u64)__double_as_longlong(sum)) ^ (u64)__double_as_longlong(most));
+}
+
 // Found is what one thread finds of an output. kinds: 1 mismatch, 2 not finite, 3 unwritten.
 struct Found { double sum, most, got; u64 first, last, kind; u32 mismatches, nonFinite, unwritten; };
 __device__ __forceinline__ Found rp_nothing() {
@@ -235,19 +305,20 @@ __device__ __forceinline__ void rp_range(const Output& o, u64 from, u64 to, u64 
     for (i += threadIdx.x; i < to; i += blockDim.x) rp_check(o, start, i, expected[i] ^ rp_mask_word(maskKey, maskPad, i), rp_load((const void*)o.at, i, o.type), f);
 }
 
-// rp_gather adds what a block's threads have found of an output to what is known of it.
-__device__ __forceinline__ void rp_gather(const Found& f, Result* out) {
+// rp_gather adds what a block's threads have found of an output to what is known of it. It returns to the first thread whether all
+// is right, with the block's sum and largest error.
+__device__ __forceinline__ bool rp_gather(const Found& f, Result* out, double& sum, double& most) {
     __shared__ double sums[32], tops[32];
     __shared__ u64 first, kind;
     __shared__ double got;
-    double most = f.most;
+    most = f.most;
     for (int s = 16; s > 0; s >>= 1) {
         double other = __shfl_xor_sync(0xffffffffu, most, s);
         if (other > most) most = other;
     }
     if ((threadIdx.x & 31) == 0) tops[threadIdx.x >> 5] = most;
     if (threadIdx.x == 0) first = ~0ull;
-    double sum = rp_block_sum(f.sum, sums);
+    sum = rp_block_sum(f.sum, sums);
     if (f.mismatches) {
         atomicAdd(&out->mismatches, (u64)f.mismatches);
         if (f.nonFinite) atomicAdd(&out->nonFinite, (u64)f.nonFinite);
@@ -258,18 +329,40 @@ __device__ __forceinline__ void rp_gather(const Found& f, Result* out) {
     __syncthreads();
     if (f.mismatches && f.first == first) { got = f.got; kind = f.kind; }
     __syncthreads();
-    if (threadIdx.x != 0) return;
+    if (threadIdx.x != 0) return false;
     for (u32 w = 1; w < blockDim.x / 32; ++w)
         if (tops[w] > most) most = tops[w];
     atomicAdd(&out->sumAbs, sum);
     atomicMax(&out->maxAbs, (u64)__double_as_longlong(most));
-    if (first == ~0ull) return;
+    if (first == ~0ull) return true;
     while (atomicCAS(&out->lock, 0u, 1u)) {}
     __threadfence();
     volatile Result* v = out;
     if (~first > v->first) { v->first = ~first; v->got = got; v->kind = kind; }
     __threadfence();
     atomicExch(&out->lock, 0u);
+    return false;
+}
+
+// rp_whole checks a block's share of an output. With known, the bits that the proof is about pass without a look at what is expected.
+__device__ __forceinline__ void rp_whole(const Output& o, const Tile& t, bool known, Proof* proof, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+    u64 bits = rp_bits(o.at, t, key);
+    Proof p = *proof;
+    if (known && p.mac && rp_prove(bits, p.sum, p.most, key) == p.mac) {
+        if (threadIdx.x == 0) {
+            atomicAdd(&out->sumAbs, p.sum);
+            atomicMax(&out->maxAbs, (u64)__double_as_longlong(p.most));
+        }
+        return;
+    }
+    u32 size = rp_size(o.type);
+    Found f = rp_nothing();
+    rp_range(o, t.from / size, t.to / size, start, maskKey, maskPad, f);
+    double sum, most;
+    if (!rp_gather(f, out, sum, most)) return;
+    proof->sum = sum;
+    proof->most = most;
+    proof->mac = rp_prove(bits, sum, most, key);
 }
 
 __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1, double& p2) {
@@ -321,33 +414,35 @@ __device__ __forceinline__ void rp_finish(const Output& o, Result* out, u64 key,
 }
 
 // rp_turn is all that lies between two launches: its first zoneCount blocks look at the red zones, and each of the others at its
-// share of a buffer, an input against its copy (of large ones, one share in every, another one with each phase) and an output
-// against its expected values or by projections, and then rewrites or poisons that share for the next launch, where next lists how.
-// The last block signs what was found.
-extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, u32 zoneCount, u32 whole, const Tile* tiles, const Look* looks, const Move* moves, const Move* next, u64 nextStart,
-                                   const Output* outputs, u32 outputCount, u32 every, u32 phase, u64 start, Breach* breach, u64 key, u64 maskKey, u64 maskPad) {
+// share of a buffer, an input against its copy and an output against its expected values or by projections, and then rewrites or
+// poisons that share for the next launch, where next lists how. The last block signs what was found.
+//
+// every and phase say which shares of the inputs are looked at: one in every. These are written whole for the next launch; with
+// deltas, of the others what differs is written. With whole no output is compared by projections or by proofs.
+extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, u32 zoneCount, u32 whole, const Tile* tiles, const Look* looks, Proof* proofs, u32 every, u32 phase,
+                                                             const Move* moves, const Move* next, const Delta* deltas, u64 nextStart,
+                                                             const Output* outputs, u32 outputCount, u64 start, Breach* breach, u64 key, u64 maskKey, u64 maskPad) {
     Result* results = (Result*)(breach + 1);
     if (blockIdx.x < zoneCount) {
         rp_zone(zones[blockIdx.x], blockIdx.x, breach);
     } else {
-        Tile t = tiles[blockIdx.x - zoneCount];
+        u32 mine = blockIdx.x - zoneCount;
+        Tile t = tiles[mine];
         Look l = looks[t.item];
-        if (l.master && (blockIdx.x + phase) % every == 0) rp_same(moves[t.item].dst, l.master, t, breach);
+        bool looking = (mine + phase) % every == 0;
+        if (l.master && looking) rp_same(moves[t.item].dst, l.master, t, breach);
         if (l.output != RP_NONE && outputCount) {
             Output o = outputs[l.output];
             u32 size = rp_size(o.type);
-            if (o.projects && !whole) {
-                rp_project(o, t.from / size, t.to / size, results + l.output);
-            } else {
-                Found f = rp_nothing();
-                rp_range(o, t.from / size, t.to / size, start, maskKey, maskPad, f);
-                rp_gather(f, results + l.output);
-            }
+            if (o.projects && !whole) rp_project(o, t.from / size, t.to / size, results + l.output);
+            else rp_whole(o, t, !whole, proofs + mine, start, results + l.output, key, maskKey, maskPad);
         }
         if (next) {
             __syncthreads();  // nobody reads the share any more
             Move m = next[t.item];
-            rp_move(m, t, nextStart);
+            u32 count = deltas && l.master && !looking ? deltas[mine].count : RP_NONE;
+            if (count == RP_NONE) rp_move(m, t, nextStart);
+            else rp_step(m, t, deltas + mine, count);
         }
     }
     __shared__ bool last;
@@ -374,8 +469,9 @@ extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u32 proj
         rp_project(o, from, to, out);
     } else {
         Found f = rp_nothing();
+        double sum, most;
         rp_range(o, from, to, start, maskKey, maskPad, f);
-        rp_gather(f, out);
+        rp_gather(f, out, sum, most);
     }
     __threadfence();
     __syncthreads();

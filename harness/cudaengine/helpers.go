@@ -47,6 +47,8 @@ const (
 	tileBytes   = 24
 	zoneBytes   = 24
 	lookBytes   = 16
+	proofBytes  = 24
+	deltaBytes  = 256
 	breachBytes = 64
 	resultBytes = 128
 	outputBytes = 80
@@ -61,10 +63,11 @@ type words []byte
 func (w words) u64(v uint64) words { return binary.LittleEndian.AppendUint64(w, v) }
 func (w words) u32(v uint32) words { return binary.LittleEndian.AppendUint32(w, v) }
 
-// tiles shares items of the given lengths among blocks: about blocks of them, none shorter than 4 KB but a last one.
-func tiles(lengths []int64, blocks int) (table words, count int) {
+// tiles shares buffers among blocks: shares of one length, so that about blocks of them cover the first counted buffers, none
+// shorter than 4 KB but a buffer's last one. The shares of the counted buffers do not depend on the others.
+func tiles(lengths []int64, counted, blocks int) (table words, count int) {
 	var total int64
-	for _, n := range lengths {
+	for _, n := range lengths[:counted] {
 		total += n
 	}
 	const least = 4 << 10

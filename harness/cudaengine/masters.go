@@ -30,8 +30,9 @@ type master struct {
 	expected []device.Ptr // per tensor; 0 for role in
 	counts   []int64      // elements of expected, holes included
 	bytes    int64
-	proj     map[int]*projection // per tensor, made when first needed
-	pinned   int                 // benches that hold descriptors of it
+	proj     map[int]*projection    // per tensor, made when first needed
+	deltas   map[*master]device.Ptr // helpers.cu's Delta for each share, by the set that follows
+	pinned   int                    // benches that hold descriptors of it
 }
 
 // projection is what the expected values of one output sum to under three random signs.
@@ -135,7 +136,7 @@ func (e *Engine) evict(s *device.Session, need int64) error {
 }
 
 func (e *Engine) free(s *device.Session, old *master) error {
-	var err error
+	err := e.forget(s, old)
 	for i := range old.inputs {
 		err = errors.Join(err, s.Free(old.inputs[i]), s.Free(old.expected[i]))
 	}

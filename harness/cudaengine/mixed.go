@@ -22,25 +22,30 @@ func (b *Bench) WriteMixed(_ context.Context, set *verify.Set, seed uint64) erro
 				return err
 			}
 		}
-		if err := b.engine.begin(s); err != nil {
+		if err := errors.Join(b.engine.begin(s), b.mix(s, p, seed)); err != nil {
 			return err
-		}
-		for i, x := range b.layout.Plan.Tensors {
-			from, to := p.master.inputs[i], b.mixed.master.inputs[i]
-			if from == 0 {
-				continue
-			}
-			pairs := max(x.Span/128, 1)
-			args := new(device.Args).Ptr(to).Uint64(uint64(x.Span)).Uint32(uint32(x.DType.SizeBytes())).Uint64(uint64(pairs)).Uint64(mix(seed ^ uint64(i)))
-			err := errors.Join(s.Copy(b.engine.stream, to, from, x.Bytes()), b.engine.helpers.launch(s, b.engine.stream, "rp_exchange", b.engine.blocksFor(pairs), args))
-			if err != nil {
-				return err
-			}
 		}
 		b.current, b.stale = b.mixed, true
 		return nil
 	})
 	return b.wrap("mix the inputs", err)
+}
+
+// mix queues the making of mixed inputs out of a set's.
+func (b *Bench) mix(s *device.Session, p *prepared, seed uint64) error {
+	for i, x := range b.layout.Plan.Tensors {
+		from, to := p.master.inputs[i], b.mixed.master.inputs[i]
+		if from == 0 {
+			continue
+		}
+		pairs := max(x.Span/128, 1)
+		args := new(device.Args).Ptr(to).Uint64(uint64(x.Span)).Uint32(uint32(x.DType.SizeBytes())).Uint64(uint64(pairs)).Uint64(mix(seed ^ uint64(i)))
+		err := errors.Join(s.Copy(b.engine.stream, to, from, x.Bytes()), b.engine.helpers.launch(s, b.engine.stream, "rp_exchange", b.engine.blocksFor(pairs), args))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mixable makes a master of the bench's own in memory that all benches share, whose inputs WriteMixed fills.

@@ -23,13 +23,17 @@ const (
 // outputs are right; a kernel that keeps results by the whole content of its inputs gets them right too, and fast. It is slow
 // on contents that it never saw: those need no expected values, only a clock.
 func (b *bench) fresh(ctx context.Context, timing Timing, medianUS float64) error {
-	if len(b.sets) >= b.launches || !timing.Rewrite {
+	if !b.repeats(timing) {
 		return nil
 	}
-	unseen, err := b.unseen(ctx, b.sets[0], timing)
-	if err != nil {
-		return err
+	unseen := b.unseenUS
+	if b.unseenUS = 0; unseen == 0 {
+		var err error
+		if unseen, err = b.unseen(ctx, b.sets[0], timing); err != nil {
+			return err
+		}
 	}
+	timing.Unseen = false
 	if unseen <= freshFactor*medianUS+2 {
 		return nil
 	}
@@ -51,6 +55,9 @@ func (b *bench) fresh(ctx context.Context, timing Timing, medianUS float64) erro
 		Reason: fmt.Sprintf("skips work on inputs that it has seen before: %.1f us at most on those, %.1f us at least on new ones", slowestSeen, quickestUnseen)},
 		b.layout, b.sets[0], verify.Aim{Launch: b.launches, Timed: true})
 }
+
+// repeats reports whether there are launches on inputs that were seen before.
+func (b *bench) repeats(timing Timing) bool { return len(b.sets) < b.launches && timing.Rewrite }
 
 // unseen times one launch on contents that were never written before: those of a set with a share of its elements exchanged,
 // on the device where it can, and behind a flush where the timed launches are.

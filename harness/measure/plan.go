@@ -15,6 +15,7 @@ type Timing struct {
 	MinRuns   int
 	MaxRuns   int
 	Window    time.Duration // kernels' time that the kept launches should fill; 0: MaxRuns always
+	Unseen    bool          // end a burst with a launch on inputs never met before, for fresh
 	RoundRuns int           // kept launches of one contestant in one round of a contest
 	Statistic string        // median, mean or min
 	Flush     bool          // flush caches before every launch; else once per size

@@ -288,6 +288,7 @@ func (m *meter) each(ctx context.Context, benches []*bench, early []float64) (ha
 		timing := m.timing
 		if i == 0 {
 			timing = timing.rest(early)
+			timing.Unseen = true
 		}
 		got, walls, err := benches[i].time(ctx, timing)
 		if err != nil {

@@ -21,6 +21,7 @@ type bench struct {
 	launches int // so far at this size
 
 	slowestUS float64 // of all launches: what a busy machine made of one
+	unseenUS  float64 // of the launch on inputs never met before that the last burst ended with; 0: none
 
 	tally  *verify.Tally
 	failed *harness.Errors // of the comparison that ended it
@@ -70,6 +71,12 @@ func (b *bench) burst(ctx context.Context, device verify.Burster, warmups, n int
 		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.sets[(b.launches-1)%len(b.sets)], Seed: verify.Mix(b.seed, uint64(b.launches)), Whole: whole(b.launches)})
 	}
 	first := b.launches - n + 1
+	_, mixes := b.Bench.(verify.Mixer)
+	unseen := mixes && timing.Unseen && b.repeats(timing)
+	if unseen {
+		b.launches++
+		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.sets[0], Seed: verify.Mix(b.seed, uint64(b.launches), 0x313d), Unseen: true})
+	}
 	begin := time.Now()
 	laps, err := device.Burst(ctx, run)
 	b.split.Measure += time.Since(begin).Seconds()
@@ -85,12 +92,16 @@ func (b *bench) burst(ctx context.Context, device verify.Burster, warmups, n int
 		}
 		out = append(out, shotOf(s.Lap))
 	}
+	if unseen && len(out) == len(run.Launches) {
+		b.unseenUS = out[n].us
+		out = out[:n]
+	}
 	if err != nil {
 		at := min(len(laps), len(run.Launches)-1)
 		return out, verify.Blame(err, b.layout, run.Launches[at].Set, verify.Aim{Launch: first + at, Timed: true})
 	}
-	if len(laps) != n {
-		return out, fmt.Errorf("the device ran %d of %d launches and gave no reason", len(laps), n)
+	if len(laps) != len(run.Launches) {
+		return out, fmt.Errorf("the device ran %d of %d launches and gave no reason", len(laps), len(run.Launches))
 	}
 	return out, nil
 }

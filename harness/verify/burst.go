@@ -33,6 +33,9 @@ type BurstLaunch struct {
 	Set   *Set
 	Seed  uint64 // of the poison
 	Whole bool   // compare whole; else by projections where the output is over Traits.WholeCompareBytes
+	// Unseen exchanges elements of the set's inputs first, as Mixer does, so that they are ones never met before. Nothing is known of
+	// the outputs, and Shotted has no comparisons. Only the last launch may be so, and only on a bench that is a Mixer.
+	Unseen bool
 }
 
 // Shotted is what one launch of a Burst gave.
