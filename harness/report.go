@@ -159,7 +159,7 @@ type Environment struct {
 	Toolchain  string            `json:"toolchain"`
 	ClocksMHz  map[string][2]int `json:"clocks_mhz,omitempty"` // sm, memory: lowest and highest
 	Throttle   []string          `json:"throttle,omitempty"`
-	Flush      string            `json:"flush"` // "l2 2x per launch", "block", "none"
+	Flush      string            `json:"flush"` // "l2 3x per launch", "block", "none"
 	Sandbox    string            `json:"sandbox"`
 }
 

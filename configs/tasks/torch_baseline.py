@@ -3,7 +3,7 @@
 
     python3 torch_baseline.py TASK [SIZE ...]       a size is DIM=VALUE,DIM=VALUE,...; none: the task's scored sizes for cuda
 
-Prints one line a size, "SIZE MICROSECONDS": the median of 50 launches after 10, each behind a write of twice the L2 cache (and
+Prints one line a size, "SIZE MICROSECONDS": the median of 50 launches after 10, each behind a write of three times the L2 cache (and
 where a call reads at least a quarter of the cache and writes less than a sixteenth, a read of a clean buffer behind that) and
 between two events, as Ridgepoint measures its candidates. A pause on the device before each write lets Python get ahead, so that
 no launch is waited for. Inputs are normal float32; TF32 is off.
@@ -117,7 +117,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     cache = torch.cuda.get_device_properties(0).L2_cache_size
-    flush = torch.empty(2 * cache // 4, device="cuda", dtype=torch.float32)
+    flush = torch.empty(3 * cache // 4, device="cuda", dtype=torch.float32)
     clean = torch.zeros(cache // 4, device="cuda", dtype=torch.float32)
     make, sizes = TASKS[args.task]
     with torch.no_grad():

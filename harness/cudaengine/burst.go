@@ -44,6 +44,9 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 					}
 				}
 			}
+			if err := b.proving(s, p); err != nil {
+				return err
+			}
 			if i > 0 {
 				if err := b.differ(s, used[i-1], p); err != nil {
 					return err

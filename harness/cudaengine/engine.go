@@ -113,14 +113,14 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 	if e.masters.limit == 0 {
 		e.masters.limit = total / 2
 	}
-	e.flushN = max(2*e.info.L2Bytes, 1<<20)
+	e.flushN = max(FlushTimes*e.info.L2Bytes, 1<<20)
 	if e.flush, err = s.Alloc(e.flushN); err != nil {
 		return err
 	}
 	if e.sink, err = s.Alloc(256); err != nil {
 		return err
 	}
-	e.cleanN = e.flushN / 2
+	e.cleanN = max(e.info.L2Bytes, 1<<20)
 	if e.clean, err = s.Alloc(e.cleanN); err != nil {
 		return err
 	}

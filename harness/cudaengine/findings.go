@@ -84,6 +84,19 @@ func (b *Bench) signature(i int, at int64) uint64 {
 // host, which knows patterns.
 func (b *Bench) Compare(ctx context.Context, set *verify.Set, seed uint64, whole bool) ([]verify.Comparison, error) {
 	all := make([]verify.Comparison, len(b.outputs))
+	if p := b.prepared[set.Key]; p != nil && p == b.judgedAt {
+		right := true
+		for o := range b.outputs {
+			var err error
+			if all[o], err = b.judged(p, 0, o, true); err != nil {
+				return nil, b.wrap("compare the outputs", err)
+			}
+			right = right && all[o].Mismatches == 0
+		}
+		if right {
+			return all, ctx.Err()
+		}
+	}
 	err := b.engine.do(setupLimit, func(s *device.Session) error {
 		p, err := b.use(s, set)
 		if err != nil {

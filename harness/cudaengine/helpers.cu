@@ -344,10 +344,12 @@ __device__ __forceinline__ bool rp_gather(const Found& f, Result* out, double& s
     return false;
 }
 
-// rp_whole checks a block's share of an output. With known, the bits that the proof is about pass without a look at what is expected.
+// rp_whole checks a block's share of an output. With known, the bits that the proof is about pass without a look at what is
+// expected. proof may be null.
 __device__ __forceinline__ void rp_whole(const Output& o, const Tile& t, bool known, Proof* proof, u64 start, Result* out, u64 key, u64 maskKey, u64 maskPad) {
-    u64 bits = rp_bits(o.at, t, key);
-    Proof p = *proof;
+    u64 bits = proof ? rp_bits(o.at, t, key) : 0;
+    Proof p = {0, 0.0, 0.0};
+    if (proof) p = *proof;
     if (known && p.mac && rp_prove(bits, p.sum, p.most, key) == p.mac) {
         if (threadIdx.x == 0) {
             atomicAdd(&out->sumAbs, p.sum);
@@ -359,7 +361,7 @@ __device__ __forceinline__ void rp_whole(const Output& o, const Tile& t, bool kn
     Found f = rp_nothing();
     rp_range(o, t.from / size, t.to / size, start, maskKey, maskPad, f);
     double sum, most;
-    if (!rp_gather(f, out, sum, most)) return;
+    if (!rp_gather(f, out, sum, most) || !proof) return;
     proof->sum = sum;
     proof->most = most;
     proof->mac = rp_prove(bits, sum, most, key);
@@ -435,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, 
             Output o = outputs[l.output];
             u32 size = rp_size(o.type);
             if (o.projects && !whole) rp_project(o, t.from / size, t.to / size, results + l.output);
-            else rp_whole(o, t, !whole, proofs + mine, start, results + l.output, key, maskKey, maskPad);
+            else rp_whole(o, t, !whole, proofs ? proofs + mine : (Proof*)0, start, results + l.output, key, maskKey, maskPad);
         }
         if (next) {
             __syncthreads();  // nobody reads the share any more

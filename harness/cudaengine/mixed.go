@@ -62,5 +62,5 @@ func (b *Bench) mixable(s *device.Session) (*prepared, error) {
 		}
 	}
 	p := &prepared{master: m}
-	return p, b.turnTables(s, p)
+	return p, b.turnTables(s, p, nil)
 }

@@ -49,10 +49,10 @@ func (b *Bench) turn(s *device.Session, t *turn) error {
 	if t.of.outputs == 0 {
 		outputs = 0
 	}
-	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Uint32(whole).Ptr(t.of.tiles).Ptr(t.of.looks).Ptr(t.of.proofs).Uint32(every).Uint32(uint32(t.draw % uint64(every))).
+	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Uint32(whole).Ptr(b.tiles).Ptr(t.of.looks).Ptr(t.of.proofs).Uint32(every).Uint32(uint32(t.draw % uint64(every))).
 		Ptr(t.of.moves).Ptr(next).Ptr(deltas).Uint64(t.start).
 		Ptr(t.of.outputs).Uint32(uint32(outputs)).Uint64(b.start).Ptr(b.slot(t.slot)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
-	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_turn", b.zoneN+t.of.blocks, args); err != nil {
+	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_turn", b.zoneN+b.tileN, args); err != nil {
 		return err
 	}
 	if t.next != nil {
@@ -67,11 +67,11 @@ func (b *Bench) differ(s *device.Session, of, next *prepared) error {
 	if from == to || from.key == "" || to.key == "" || b.inputs <= inspectWholeBytes || from.deltas[to] != 0 {
 		return nil
 	}
-	at, err := s.Alloc(int64(of.blocks) * deltaBytes)
+	at, err := s.Alloc(int64(b.tileN) * deltaBytes)
 	if err != nil {
 		return err
 	}
-	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_diff", of.blocks, new(device.Args).Ptr(of.moves).Ptr(next.moves).Ptr(of.tiles).Ptr(at)); err != nil {
+	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_diff", b.tileN, new(device.Args).Ptr(of.moves).Ptr(next.moves).Ptr(b.tiles).Ptr(at)); err != nil {
 		return errors.Join(err, s.Free(at))
 	}
 	if from.deltas == nil {
@@ -79,6 +79,14 @@ func (b *Bench) differ(s *device.Session, of, next *prepared) error {
 	}
 	from.deltas[to] = at
 	return nil
+}
+
+// proving makes room for the proofs of a set's outputs.
+func (b *Bench) proving(s *device.Session, p *prepared) (err error) {
+	if p.proofs == 0 {
+		p.proofs, err = b.table(s, make(words, b.tileN*proofBytes))
+	}
+	return err
 }
 
 // forget frees the deltas from and to a master.
