@@ -31,9 +31,10 @@ type model struct {
 	known  int     // positions of done that the posterior has or left out
 	merged int     // repeats, over the family, that the posterior knows
 	out    output
-	ref    output    // of the first successes, up to the fit: the units of noise
-	noise  []float64 // known variance of the posterior's observations, in those units
-	at     []float64 // posterior means at the observations, standardised
+	ref    output            // of the first successes, up to the fit: the units of noise
+	noise  []float64         // known variance of the posterior's observations, in those units
+	told   map[int][]float64 // what the records say of a configuration, as far as it was wanted: see relative
+	at     []float64         // posterior means at the observations, standardised
 }
 
 // point is one success as the model of one space sees it.
@@ -188,12 +189,30 @@ func (m *model) features(enc *encoder) func(id int) []float64 {
 		return func(int) []float64 { return nil }
 	}
 	return func(id int) []float64 {
-		r := m.prior.Relative(enc.pool, id, nil)
+		r := append([]float64(nil), m.relative(enc, id)...)
 		for c := range r {
 			r[c] = math.Min(r[c], 2) - 0.3
 		}
 		return r
 	}
+}
+
+// toldMost is the number of configurations up to which a model keeps what the records say of them.
+const toldMost = 20_000
+
+// relative returns what each record says of a configuration. In a space too large for a table that is a regression over hundreds of
+// observations a record, and the same candidates are asked for at every proposal: what was worked out is kept. The caller must not
+// change it.
+func (m *model) relative(enc *encoder, id int) []float64 {
+	r, ok := m.told[id]
+	if !ok {
+		if m.told == nil || len(m.told) >= toldMost {
+			m.told = map[int][]float64{}
+		}
+		r = m.prior.Relative(enc.pool, id, nil)
+		m.told[id] = r
+	}
+	return r
 }
 
 // incumbent is the value that a proposal must beat, standardised: the lowest seen, or where measurements are noisy, the
@@ -227,7 +246,6 @@ func (m *model) score(h *optimizer.History, enc *encoder, incumbent float64, exa
 	}
 	out := make([]float64, len(m.post.ids))
 	top, topMu, topS2 := math.Inf(-1), math.Inf(1), 0.0
-	var buf []float64
 	for i, id := range m.post.ids {
 		if !h.Open(id) {
 			out[i] = math.Inf(-1)
@@ -235,7 +253,7 @@ func (m *model) score(h *optimizer.History, enc *encoder, incumbent float64, exa
 		}
 		mu := m.post.mu[i]
 		if m.prior != nil {
-			mu += m.says(enc, id, buf) / m.out.scale
+			mu += m.says(enc, id) / m.out.scale
 		}
 		s2 := math.Max(m.post.s2[i], 1e-12)
 		if !exact && mu >= topMu && s2 <= topS2 { // certainly below the best so far

@@ -80,7 +80,7 @@ func (m *model) residuals(enc *encoder, done []point, first bool) output {
 	o := output{best: math.Inf(1), y: make([]float64, n), p: make([]float64, n), noise: make([]float64, n)}
 	says, logs := make([][]float64, n), make([]float64, n)
 	for k := range done {
-		says[k] = m.prior.Relative(enc.pool, done[k].id, nil)
+		says[k] = m.relative(enc, done[k].id)
 		logs[k], o.noise[k] = done[k].value(first)
 		if !done[k].of().Censored || math.IsInf(o.best, 1) {
 			o.best = math.Min(o.best, logs[k])
@@ -137,9 +137,9 @@ func (m *model) weigh(logs []float64, says [][]float64) []float64 {
 }
 
 // says returns the weighted records' ln(t/best) of a configuration.
-func (m *model) says(enc *encoder, id int, buf []float64) float64 {
+func (m *model) says(enc *encoder, id int) float64 {
 	p := 0.0
-	for c, r := range m.prior.Relative(enc.pool, id, buf[:0]) {
+	for c, r := range m.relative(enc, id) {
 		p += m.out.weights[c] * r
 	}
 	return p
