@@ -4,10 +4,11 @@
 //
 // One timed launch, all queued on one stream (DESIGN.md, section 6):
 //
-//	rp_prepare (inputs from their masters, poison) ─> rp_scribble (shared memory, registers) ─> flush, begun ─> event ─>
-//	workspace zeroed, kernels ─> event ─> rp_inspect (red zones, inputs against masters) ─> rp_compare or rp_project
+//	rp_scribble (shared memory, registers) ─> flush, begun ─> event ─> workspace zeroed, kernels ─> event ─> rp_turn: red zones,
+//	inputs against masters, outputs against expected values, then inputs from masters and poison for the next launch
 //
-// rp_scribble runs before every verified launch and every timed one that is compared whole.
+// rp_scribble runs before every verified launch and every timed one that is compared whole. Warm-ups are the kernels alone. What
+// rp_turn leaves out of large inputs and of outputs whose bits were right before, turn.go and helpers.cu say.
 //
 // Expected values stay on the device from candidate to candidate, but only under a mask (XOR with a keyed hash of the
 // index): the key lives in host memory and reaches the device as an argument of the comparing kernel, after the outputs
