@@ -19,8 +19,7 @@ type Arm struct {
 
 // Figures of the shares.
 const (
-	leadUntil = 40        // proposals that the lead has alone: its model pays off from the start
-	minorEach = 12        // from then on, of each minorEach proposals one goes to a minor arm...
+	minorEach = 12        // once the lead is not alone, of each minorEach proposals one goes to a minor arm...
 	minorMost = 4         // ...and to the minor arms together at most one of minorMost, when they earn more than the lead
 	fade      = 1 - 1./40 // of what was earned, with each evaluation told
 )
@@ -28,6 +27,7 @@ const (
 // Strategy is the portfolio. The first arm leads.
 type Strategy struct {
 	arms   []Arm
+	alone  int         // proposals that the lead has alone
 	asked  map[int]int // configuration id to arm
 	earned []float64   // per arm: fading sum of ln improvements
 	tries  []float64   // per arm: fading count of its evaluations
@@ -35,10 +35,10 @@ type Strategy struct {
 	best   float64
 }
 
-// New returns a portfolio of a lead and minor arms.
-func New(lead Arm, minor ...Arm) *Strategy {
+// New returns a portfolio of a lead, which has the first alone proposals for itself, and minor arms.
+func New(alone int, lead Arm, minor ...Arm) *Strategy {
 	arms := append([]Arm{lead}, minor...)
-	return &Strategy{arms: arms, asked: map[int]int{}, earned: make([]float64, len(arms)), tries: make([]float64, len(arms)), best: math.Inf(1)}
+	return &Strategy{arms: arms, alone: alone, asked: map[int]int{}, earned: make([]float64, len(arms)), tries: make([]float64, len(arms)), best: math.Inf(1)}
 }
 
 // Propose returns the proposal of the arm whose turn it is; when that arm has none, of the next.
@@ -73,7 +73,7 @@ func (s *Strategy) Asked(h *optimizer.History, id int) {
 
 // turn returns the arm of the next proposal: a function of the counts of asks and of what was earned.
 func (s *Strategy) turn(h *optimizer.History) int {
-	if h.Asks < leadUntil || len(s.arms) == 1 {
+	if h.Asks < s.alone || len(s.arms) == 1 {
 		return 0
 	}
 	every := minorEach

@@ -43,6 +43,13 @@ var makers = map[string]func(*optimizer.Space, Options) (optimizer.Strategy, err
 	},
 }
 
+// How many proposals the portfolio's lead has alone. A model of what was seen here alone pays off from the start, and up to 80
+// evaluations nothing is better; with records that mislead, the other arms are what finds the optimum within 80.
+const (
+	aloneCold = 80
+	aloneWarm = 40
+)
+
 // WithoutArms leaves a portfolio its lead alone.
 const WithoutArms = "arms"
 
@@ -69,7 +76,11 @@ func newPortfolio(space *optimizer.Space, o Options) (optimizer.Strategy, error)
 	if err != nil {
 		return nil, err
 	}
-	return portfolio.New(portfolio.Arm{Name: "gp", Strategy: lead}, portfolio.Arm{Name: "local", Strategy: local.New(o.Seed)},
+	alone := aloneCold
+	if o.Prior != nil {
+		alone = aloneWarm
+	}
+	return portfolio.New(alone, portfolio.Arm{Name: "gp", Strategy: lead}, portfolio.Arm{Name: "local", Strategy: local.New(o.Seed)},
 		portfolio.Arm{Name: "tpe", Strategy: estimator}), nil
 }
 
