@@ -53,6 +53,8 @@ type prepared struct {
 	looks   device.Ptr // helpers.cu's Look, likewise
 	outputs device.Ptr // helpers.cu's Output, one an output; 0: nobody knows what is right
 	proofs  device.Ptr // helpers.cu's Proof, one a share; 0 until the first burst
+
+	proofKey uint64
 }
 
 func (b *Bench) bind(s *device.Session) error {
@@ -94,6 +96,7 @@ func (b *Bench) bind(s *device.Session) error {
 
 // fillZones writes the red zones. It runs at every binding: other layouts share the memory.
 func (b *Bench) fillZones(s *device.Session) error {
+	b.engine.zoned = b
 	return b.engine.helpers.launch(s, b.engine.stream, "rp_zones_fill", b.zoneN, new(device.Args).Ptr(b.zones))
 }
 
@@ -197,7 +200,14 @@ func (b *Bench) Write(_ context.Context, set *verify.Set) error {
 	return b.wrap("rewrite the inputs", err)
 }
 
+// rewrite queues the writing of all buffers. The zones among them are made whole where another bench wrote last, whose scratch may lie
+// there: in a contest a kernel was accused of what its rival had written.
 func (b *Bench) rewrite(s *device.Session, p *prepared, start uint64) error {
+	if b.engine.zoned != b {
+		if err := b.fillZones(s); err != nil {
+			return err
+		}
+	}
 	return b.engine.helpers.launch(s, b.engine.stream, "rp_prepare", b.tileN, new(device.Args).Ptr(p.moves).Ptr(b.tiles).Uint64(start))
 }
 
@@ -329,19 +339,21 @@ func (b *Bench) Close() error {
 	for _, p := range b.prepared {
 		p.master.pinned--
 	}
+	owned, passing := b.owned, b.passing
+	b.prepared, b.owned, b.passing = map[string]*prepared{}, nil, nil // nothing is given back twice
 	if b.bound {
 		b.bound = false
 		b.engine.tables.leave()
 	}
-	if len(b.owned)+len(b.passing) == 0 {
+	if len(owned)+len(passing) == 0 {
 		return nil
 	}
 	err := b.engine.do(setupLimit, func(s *device.Session) error {
 		var err error
-		for _, p := range b.owned {
+		for _, p := range owned {
 			err = errors.Join(err, s.Free(p))
 		}
-		for _, m := range b.passing {
+		for _, m := range passing {
 			err = errors.Join(err, b.engine.free(s, m))
 		}
 		return err

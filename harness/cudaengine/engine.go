@@ -43,6 +43,7 @@ type Engine struct {
 	helpers *helpers
 	stream  device.Stream
 	arena   arena
+	zoned   *Bench // whose red zones were written last
 	masters masters
 	tables  tables
 	mixing  arena // of inputs that nobody has seen
@@ -55,6 +56,7 @@ type Engine struct {
 	cleanN  int64
 	sink    device.Ptr // a word that rp_scribble might write to
 	signKey uint64
+	proven  uint64 // keys of proofs drawn so far
 	maskKey uint64
 	maskPad uint64
 	begins  []device.Event  // before launches

@@ -22,3 +22,24 @@ func (e *Engine) ExpectedOnDevice() (all [][]byte, err error) {
 	})
 	return all, err
 }
+
+// SlotsAt returns where the findings of launches lie, and SlotBytes how many bytes of them one launch has.
+func (e *Engine) SlotsAt() uint64 { return uint64(e.slots.at) }
+
+// SlotBytes returns what the findings of one launch take.
+func (b *Bench) SlotBytes() int64 { return b.slotBytes() }
+
+// ProofsAt returns where the proofs of a set lie, one a share of a buffer.
+func (b *Bench) ProofsAt(key string) uint64 { return uint64(b.prepared[key].proofs) }
+
+// Mailbox makes memory on the device of two words, by which a test tells a kernel something.
+func (e *Engine) Mailbox() (at uint64, put func(a, b uint64) error, err error) {
+	err = e.do(setupLimit, func(s *device.Session) error {
+		p, err := s.Alloc(16)
+		at = uint64(p)
+		return err
+	})
+	return at, func(a, b uint64) error {
+		return e.do(setupLimit, func(s *device.Session) error { return s.Upload(e.stream, device.Ptr(at), words{}.u64(a).u64(b)) })
+	}, err
+}

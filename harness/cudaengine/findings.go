@@ -21,7 +21,7 @@ func (b *Bench) errTampered() error {
 // breach reads the Breach of launch i.
 func (b *Bench) breach(i int) (*verify.Breach, error) {
 	zones, zoneFirst, inputs, inputFirst := b.word(i, 0), b.word(i, 8), b.word(i, 16), b.word(i, 24)
-	if mix(mix(mix(mix(zones^b.engine.signKey)^zoneFirst)^inputs)^inputFirst) != b.word(i, 40) {
+	if mix(mix(mix(mix(zones^b.engine.keyOf(i))^zoneFirst)^inputs)^inputFirst) != b.word(i, 40) || (zones == 0) != (zoneFirst == 0) || (inputs == 0) != (inputFirst == 0) {
 		return nil, b.errTampered()
 	}
 	const offsetBits = 44
@@ -46,10 +46,11 @@ func (b *Bench) breach(i int) (*verify.Breach, error) {
 func (b *Bench) comparison(i, output int) (verify.Comparison, error) {
 	at := breachBytes + int64(output)*resultBytes
 	w := func(k int64) uint64 { return b.word(i, at+8*k) }
-	if b.signature(i, at) != w(14) {
+	x := b.extents[b.outputs[output]]
+	// What is counted begins at what the launch left there: a kernel that begins with less than nothing leaves a first mismatch behind.
+	if b.signature(i, output) != w(14) || w(0) > uint64(x.Elements) || (w(0) == 0) != (w(3) == 0) {
 		return verify.Comparison{}, b.errTampered()
 	}
-	x := b.extents[b.outputs[output]]
 	c := verify.Comparison{Tensor: b.outputs[output], Elements: x.Elements, First: -1, Mismatches: int64(w(0)), NonFinite: int64(w(1)), Unwritten: int64(w(2)),
 		MaxAbs: math.Float64frombits(w(5)), SumAbs: math.Float64frombits(w(6))}
 	if c.Mismatches == 0 {
@@ -71,9 +72,13 @@ func (b *Bench) comparison(i, output int) (verify.Comparison, error) {
 	return c, nil
 }
 
-// signature is helpers.cu's rp_sign over the Result at the given place.
-func (b *Bench) signature(i int, at int64) uint64 {
-	m := mix(b.word(i, at) ^ b.engine.signKey)
+// keyOf is what the findings in a slot are signed with: another one for each launch.
+func (e *Engine) keyOf(slot int) uint64 { return mix(e.signKey ^ (e.slots.round<<24 | uint64(slot))) }
+
+// signature is helpers.cu's rp_sign over the Result of an output of launch i.
+func (b *Bench) signature(i, output int) uint64 {
+	at := breachBytes + int64(output)*resultBytes
+	m := mix(b.word(i, at) ^ b.engine.keyOf(i) ^ uint64(output+1)<<48)
 	for _, k := range [...]int64{1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13} {
 		m = mix(m ^ b.word(i, at+8*k))
 	}
@@ -162,7 +167,7 @@ func (b *Bench) judge(s *device.Session, p *prepared, slot, output int, start ui
 		}
 		projects = 1
 	}
-	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint32(projects).Uint64(start).Ptr(b.result(slot, output)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
+	args := new(device.Args).Ptr(p.outputs).Uint32(uint32(output)).Uint32(projects).Uint64(start).Ptr(b.result(slot, output)).Uint64(b.engine.keyOf(slot)).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
 	return b.engine.helpers.launch(s, b.engine.stream, "rp_compare", b.engine.blocksFor(b.extents[b.outputs[output]].Span), args)
 }
 
@@ -171,14 +176,15 @@ func (b *Bench) judged(p *prepared, slot, output int, whole bool) (verify.Compar
 		return b.comparison(slot, output)
 	}
 	at := breachBytes + int64(output)*resultBytes
-	if b.signature(slot, at) != b.word(slot, at+8*14) {
+	if b.signature(slot, output) != b.word(slot, at+8*14) {
 		return verify.Comparison{}, b.errTampered()
 	}
 	i := b.outputs[output]
 	proj := p.master.proj[i]
 	c := verify.Comparison{Tensor: i, Elements: b.extents[i].Elements, First: -1, Projected: true}
+	scale := math.Float64frombits(mix(^b.engine.keyOf(slot))>>12 | 0x3ff0000000000000) // helpers.cu's rp_scale
 	for k, want := range proj.want {
-		got := math.Float64frombits(b.word(slot, at+8*int64(11+k)))
+		got := math.Float64frombits(b.word(slot, at+8*int64(11+k))) / scale
 		d := math.Abs(got-want) / proj.bound
 		if !(d <= 1) {
 			c.Mismatches, c.FirstKind, c.Got, c.Want = 1, verify.KindProjection, got, want

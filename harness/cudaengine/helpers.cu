@@ -199,12 +199,13 @@ __device__ __forceinline__ double rp_block_sum(double v, double* parts) {
     return v;
 }
 
-// rp_sign signs what all blocks have found: all of it is loaded before the first word is mixed, since a load takes as long as ten
-// mixes.
-__device__ void rp_sign(Result* out, u64 key) {
+// rp_sign signs what all blocks have found of an output: all of it is loaded before the first word is mixed, since a load takes as
+// long as ten mixes. The key is a launch's own, and the output's number cannot be made up for by the first word, which is small: what
+// was found of another launch or output does not pass for this one's.
+__device__ void rp_sign(Result* out, u32 index, u64 key) {
     volatile u64* v = (volatile u64*)out;
     const int at[13] = {0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13};  // all but done
-    u64 w[13], m = key;
+    u64 w[13], m = key ^ (u64)(index + 1) << 48;
 #pragma unroll
     for (int k = 0; k < 13; ++k) w[k] = v[at[k]];
 #pragma unroll
@@ -228,21 +229,20 @@ __device__ __forceinline__ bool rp_poisoned(const Output& o, u64 start, u64 i) {
 // of the errors that go with them. The same bits are as right in the next launch.
 struct Proof { u64 mac; double sum, most; };
 
-__device__ __forceinline__ u64 rp_word(u64 h, u64 w) {
-    h = (h ^ w) * 0x9fb21c651e98df25ull;
-    return h ^ (h >> 29);
-}
+// rp_fold multiplies two secret factors: how a change to one of them changes the product, nobody can say who does not know the other.
+// With a constant factor a flipped sign changed known bits, which flips in the next word took back.
+__device__ __forceinline__ u64 rp_fold(u64 a, u64 b) { return a * b ^ __umul64hi(a, b); }
 
-// rp_bits returns to every thread a keyed hash of a share's bits.
+// rp_bits returns to every thread a keyed hash of a share's bits. Each share has its own key, and in it each thread.
 __device__ __forceinline__ u64 rp_bits(u64 at, const Tile& t, u64 key) {
     __shared__ u64 parts[32];
-    u64 last = t.to / 16, h = rp_mix(key ^ t.from) ^ rp_mix(threadIdx.x);
+    u64 last = t.to / 16, h = rp_mix(rp_mix(key ^ t.item << 44 ^ t.from) ^ threadIdx.x), other = rp_mix(~key);
     for (u64 i = t.from / 16 + threadIdx.x; i < last; i += blockDim.x) {
         uint4 v = ((const uint4*)at)[i];
-        h = rp_word(rp_word(h, (u64)v.y << 32 | v.x), (u64)v.w << 32 | v.z);
+        h = rp_fold(h ^ ((u64)v.y << 32 | v.x), other ^ ((u64)v.w << 32 | v.z));
     }
     u64 i = last * 16 + threadIdx.x;
-    if (i < t.to) h = rp_word(h, ((const u8*)at)[i]);
+    if (i < t.to) h = rp_fold(h ^ ((const u8*)at)[i], other);
     h = rp_mix(h);
     for (int o = 16; o > 0; o >>= 1) h ^= __shfl_xor_sync(0xffffffffu, h, o);
     if ((threadIdx.x & 31) == 0) parts[threadIdx.x >> 5] = h;
@@ -373,9 +373,13 @@ __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1
     p2 += h & 4 ? v : -v;
 }
 
+// rp_scale is what a launch's projections are multiplied by, between 1 and 2: sums that a kernel has seen of another launch are no
+// head start in this one.
+__device__ __forceinline__ double rp_scale(u64 key) { return __longlong_as_double((long long)(rp_mix(~key) >> 12 | 0x3ff0000000000000ull)); }
+
 // rp_project sums elements [from, to) under three random signs in float64; four neighbours, the first a multiple of 4, draw theirs
 // from one hash.
-__device__ __forceinline__ void rp_project(const Output& o, u64 from, u64 to, Result* out) {
+__device__ __forceinline__ void rp_project(const Output& o, u64 from, u64 to, Result* out, u64 key) {
     double p0 = 0, p1 = 0, p2 = 0;
     u64 i = from;
     if (o.type == 2) {
@@ -402,17 +406,18 @@ __device__ __forceinline__ void rp_project(const Output& o, u64 from, u64 to, Re
     p1 = rp_block_sum(p1, parts[1]);
     p2 = rp_block_sum(p2, parts[2]);
     if (threadIdx.x == 0) {
-        atomicAdd(&out->proj[0], p0);
-        atomicAdd(&out->proj[1], p1);
-        atomicAdd(&out->proj[2], p2);
+        double scale = rp_scale(key);
+        atomicAdd(&out->proj[0], p0 * scale);
+        atomicAdd(&out->proj[1], p1 * scale);
+        atomicAdd(&out->proj[2], p2 * scale);
     }
 }
 
 // rp_finish fills in what was expected at an output's first mismatch, and signs its result.
-__device__ __forceinline__ void rp_finish(const Output& o, Result* out, u64 key, u64 maskKey, u64 maskPad) {
+__device__ __forceinline__ void rp_finish(const Output& o, u32 index, Result* out, u64 key, u64 maskKey, u64 maskPad) {
     u64 first = ((volatile Result*)out)->first;
     if (first) out->want = __longlong_as_double((long long)(((const u64*)o.expected)[~first] ^ rp_mask_word(maskKey, maskPad, ~first)));
-    rp_sign(out, key);
+    rp_sign(out, index, key);
 }
 
 // rp_turn is all that lies between two launches: its first zoneCount blocks look at the red zones, and each of the others at its
@@ -423,7 +428,7 @@ __device__ __forceinline__ void rp_finish(const Output& o, Result* out, u64 key,
 // deltas, of the others what differs is written. With whole no output is compared by projections or by proofs.
 extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, u32 zoneCount, u32 whole, const Tile* tiles, const Look* looks, Proof* proofs, u32 every, u32 phase,
                                                              const Move* moves, const Move* next, const Delta* deltas, u64 nextStart,
-                                                             const Output* outputs, u32 outputCount, u64 start, Breach* breach, u64 key, u64 maskKey, u64 maskPad) {
+                                                             const Output* outputs, u32 outputCount, u64 start, Breach* breach, u64 key, u64 proofKey, u64 maskKey, u64 maskPad) {
     Result* results = (Result*)(breach + 1);
     if (blockIdx.x < zoneCount) {
         rp_zone(zones[blockIdx.x], blockIdx.x, breach);
@@ -436,8 +441,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, 
         if (l.output != RP_NONE && outputCount) {
             Output o = outputs[l.output];
             u32 size = rp_size(o.type);
-            if (o.projects && !whole) rp_project(o, t.from / size, t.to / size, results + l.output);
-            else rp_whole(o, t, !whole, proofs ? proofs + mine : (Proof*)0, start, results + l.output, key, maskKey, maskPad);
+            if (o.projects && !whole) rp_project(o, t.from / size, t.to / size, results + l.output, key);
+            else rp_whole(o, t, !whole, proofs ? proofs + mine : (Proof*)0, start, results + l.output, proofKey, maskKey, maskPad);
         }
         if (next) {
             __syncthreads();  // nobody reads the share any more
@@ -454,7 +459,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, 
     __syncthreads();
     if (!last) return;
     __threadfence();
-    for (u32 o = threadIdx.x; o < outputCount; o += blockDim.x) rp_finish(outputs[o], results + o, key, maskKey, maskPad);
+    for (u32 o = threadIdx.x; o < outputCount; o += blockDim.x) rp_finish(outputs[o], o, results + o, key, maskKey, maskPad);
     if (threadIdx.x == blockDim.x - 1) {
         volatile Breach* v = breach;
         u64 zoned = v->zoneCount, zoneFirst = v->zoneFirst, inputs = v->inputCount, inputFirst = v->inputFirst;
@@ -468,7 +473,7 @@ extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u32 proj
     u64 share = ((o.n + gridDim.x - 1) / gridDim.x + 3) / 4 * 4, from = blockIdx.x * share, to = from + share < o.n ? from + share : o.n;
     if (from > to) from = to;
     if (projects) {
-        rp_project(o, from, to, out);
+        rp_project(o, from, to, out, key);
     } else {
         Found f = rp_nothing();
         double sum, most;
@@ -479,7 +484,7 @@ extern "C" __global__ void rp_compare(const Output* outputs, u32 index, u32 proj
     __syncthreads();
     if (threadIdx.x == 0 && atomicAdd(&out->done, 1ull) == gridDim.x - 1) {
         __threadfence();
-        rp_finish(o, out, key, maskKey, maskPad);
+        rp_finish(o, index, out, key, maskKey, maskPad);
     }
 }
 

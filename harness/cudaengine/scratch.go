@@ -55,16 +55,18 @@ type slots struct {
 	at     device.Ptr
 	pinned *device.Pinned
 	bytes  int64
+	round  uint64 // how many times room was made
 }
 
 // reserve makes room for n bytes of findings and queues their clearing.
 func (f *slots) reserve(s *device.Session, st device.Stream, n int64) (err error) {
+	f.round++
 	if n > f.bytes {
 		if f.pinned != nil {
 			if err := errors.Join(s.Free(f.at), s.FreePinned(f.pinned)); err != nil {
 				return err
 			}
-			*f = slots{}
+			*f = slots{round: f.round}
 		}
 		size := max(n, 1<<18)
 		if f.at, err = s.Alloc(size); err != nil {

@@ -51,7 +51,7 @@ func (b *Bench) turn(s *device.Session, t *turn) error {
 	}
 	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Uint32(whole).Ptr(b.tiles).Ptr(t.of.looks).Ptr(t.of.proofs).Uint32(every).Uint32(uint32(t.draw % uint64(every))).
 		Ptr(t.of.moves).Ptr(next).Ptr(deltas).Uint64(t.start).
-		Ptr(t.of.outputs).Uint32(uint32(outputs)).Uint64(b.start).Ptr(b.slot(t.slot)).Uint64(b.engine.signKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
+		Ptr(t.of.outputs).Uint32(uint32(outputs)).Uint64(b.start).Ptr(b.slot(t.slot)).Uint64(b.engine.keyOf(t.slot)).Uint64(t.of.proofKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
 	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_turn", b.zoneN+b.tileN, args); err != nil {
 		return err
 	}
@@ -81,9 +81,11 @@ func (b *Bench) differ(s *device.Session, of, next *prepared) error {
 	return nil
 }
 
-// proving makes room for the proofs of a set's outputs.
+// proving makes room for the proofs of a set's outputs. Their key is used for nothing else: a proof of another set proves nothing.
 func (b *Bench) proving(s *device.Session, p *prepared) (err error) {
 	if p.proofs == 0 {
+		b.engine.proven++
+		p.proofKey = mix(mix(b.engine.signKey) ^ b.engine.proven)
 		p.proofs, err = b.table(s, make(words, b.tileN*proofBytes))
 	}
 	return err
