@@ -111,7 +111,7 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 		if i == len(used)/4 { // under load, and early enough for the answer to be there at the end
 			asked = e.ask()
 		}
-		if !burst.NoFlush {
+		if !burst.NoFlush || i == 0 && b.sweepNext {
 			ahead := e.heat[1]
 			if i > 0 {
 				ahead = ends[i-1]
@@ -130,6 +130,7 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 			return err
 		}
 	}
+	b.stale, b.poisonNext, b.sweepNext = false, false, false
 	if err := s.Record(e.span[1], e.stream); err != nil {
 		return err
 	}

@@ -77,6 +77,12 @@ func byNVCC(arch, source string) ([]byte, error) {
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
+	return setupWith(t, cudaengine.Config{})
+}
+
+// setupWith is setup for an engine with a configuration, whose driver and helpers it fills in.
+func setupWith(t testing.TB, config cudaengine.Config) *bundle {
+	t.Helper()
 	m, err := makerOnce()
 	if errors.Is(err, emulator.ErrNoCompiler) {
 		t.Skip(err)
@@ -88,7 +94,8 @@ func setup(t testing.TB) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := cudaengine.New(context.Background(), cudaengine.Config{Driver: drv, Helpers: m.image})
+	config.Driver, config.Helpers = drv, m.image
+	eng, err := cudaengine.New(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,173 @@
+package cudaengine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"ridgepoint/harness"
+	"ridgepoint/harness/cudaengine"
+	"ridgepoint/harness/verify"
+)
+
+// copyOf is a task whose output c is its input a, of one type, and its oracle.
+func copyOf(t testing.TB, dtype, shape, strides string) (*harness.Task, verify.OracleFunc) {
+	tk := taskOf(t, dtype, fmt.Sprintf("a: {shape: [n], dtype: %[1]s, role: in}, c: {shape: %[2]s, dtype: %[1]s, role: out%[3]s}", dtype, shape, strides), "a, c, n")
+	return tk, func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
+		return map[string][]float64{"c": in["a"]}, nil
+	}
+}
+
+// TestEveryType copies elements of each type, at sizes from one on of which no vector is a multiple, and is wrong about the last one in
+// the last launch but one, behind one whose bits were right.
+func TestEveryType(t *testing.T) {
+	for _, dtype := range []string{"float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int64", "int32", "int8", "uint8", "bool"} {
+		t.Run(dtype, func(t *testing.T) {
+			t.Parallel()
+			tk, oracle := copyOf(t, "float32", "[n]", "")
+			for i := range tk.Tensors { // a task of the emulated device may not have the narrow types, whose elements can be copied there
+				if err := tk.Tensors[i].DType.UnmarshalText([]byte(dtype)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			size := tk.Tensors[0].DType.SizeBytes()
+			word := map[int]string{1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}[size]
+			source := fmt.Sprintf(`typedef %s word;
+__device__ int launches;
+extern "C" __global__ void k(const word* a, word* c, int n) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        for (int i = 0; i < n; ++i) c[i] = a[i];
+        if (launches++ == 2) c[n - 1] = c[n - 1] %s;
+    }
+}`, word, map[bool]string{true: "? 0 : 1", false: fmt.Sprintf("^ (word)1 << %d", 8*size-2)}[dtype == "bool"])
+			e := setup(t)
+			for _, n := range []int64{1, 3, 4099} {
+				b := bindTask(t, e, tk, oracle, source, n, "k")
+				shots, err := burst(t, b, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{}, verify.BurstLaunch{}, verify.BurstLaunch{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, s := range shots {
+					if c := s.Comparisons[0]; s.Breach != nil || i != 2 && c.Mismatches != 0 || i == 2 && (c.Mismatches != 1 || c.First != n-1) {
+						t.Errorf("%d elements, launch %d: %+v %+v", n, i, s.Breach, c)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestHoles writes an output with places between its rows: what lies there is neither compared nor taken for the launch's.
+func TestHoles(t *testing.T) {
+	tk, oracle := copyOf(t, "float32", `["n // 3", 3]`, ", strides: [5, 1]")
+	source := `__device__ int launches;
+extern "C" __global__ void k(const float* a, float* c, int n) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        for (int i = 0; i < n; ++i) if (launches != 2 || i != 7) c[i / 3 * 5 + i % 3] = a[i];
+        launches++;
+    }
+}`
+	b := bindTask(t, setup(t), tk, oracle, source, 999, "k")
+	shots, err := burst(t, b, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{}, verify.BurstLaunch{}, verify.BurstLaunch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range shots {
+		if c := s.Comparisons[0]; i != 2 && c.Mismatches != 0 || i == 2 && (c.Mismatches != 1 || c.First != 7 || c.Unwritten != 1) {
+			t.Errorf("launch %d: %+v", i, c)
+		}
+	}
+}
+
+// TestInPlace raises a tensor that is both input and output: each launch finds it as the set has it, warm-ups among them.
+func TestInPlace(t *testing.T) {
+	tk := taskOf(t, "float32", "c: {shape: [n], dtype: float32, role: inout}, a: {shape: [n], dtype: float32, role: in}", "c, a, n")
+	oracle := func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
+		out := make([]float64, len(in["a"]))
+		for i := range out {
+			out[i] = in["a"][i] + in["c"][i]
+		}
+		return map[string][]float64{"c": out}, nil
+	}
+	source := `extern "C" __global__ void k(float* c, const float* a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] += a[i]; }`
+	b := bindTask(t, setup(t), tk, oracle, source, 1003, "k")
+	run := &verify.Burst{Warmups: 2, Rewrite: true, Launches: []verify.BurstLaunch{{Set: b.set, Seed: 1, Whole: true}, {Set: b.set, Seed: 2}, {Set: b.set, Seed: 3}}}
+	shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range shots {
+		if isWrong(b, &shots[i]) {
+			t.Errorf("launch %d: %+v %+v", i, shots[i].Breach, shots[i].Comparisons)
+		}
+	}
+}
+
+// withScratch is vadd by way of scratch of the given number of elements.
+func withScratch(elements string) string {
+	return `/* ridgepoint
+launch: [{kernel: vadd, grid: ["ceil_div(n, 256)"], block: [256], args: [a, b, c, scratch, n]}]
+workspace: {scratch: {shape: ["` + elements + `"], dtype: float32}}
+*/
+extern "C" __global__ void vadd(const float* a, const float* b, float* c, float* s, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { s[i] = a[i]; c[i] = s[i] + b[i]; } }`
+}
+
+// TestBenchesShareMemory lets two benches whose scratch is not of one size run by turns, as a contest does: the zones of the one lie
+// within the scratch of the other.
+func TestBenchesShareMemory(t *testing.T) {
+	e := setup(t)
+	small, large := bind(t, e, withScratch("n"), 700), bind(t, e, withScratch("40 * n"), 700)
+	for round := range 3 {
+		for name, b := range map[string]*bound{"small": small, "large": large} {
+			shots, err := burst(t, b, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range shots {
+				if isWrong(b, &shots[i]) {
+					t.Errorf("round %d, %s, launch %d: %+v %+v", round, name, i, shots[i].Breach, shots[i].Comparisons)
+				}
+			}
+		}
+	}
+}
+
+// TestDeltasOutliveNoSet alternates pairs of sets of which the device holds two at most: what was known of the difference to a set that
+// is gone is not taken for that to another. The benches' scratch differs, which the deltas do not depend on.
+func TestDeltasOutliveNoSet(t *testing.T) {
+	const n = 540_000
+	e := setupWith(t, cudaengine.Config{MasterBytes: 2*(8+8)*n + 1<<20})
+	tk := load(t, "vadd.yaml")
+	pool := verify.NewPool(addition, 1<<30)
+	var sets []*verify.Set
+	for i := range uint64(3) {
+		s, err := pool.Get(t.Context(), tk, harness.Size{{Name: "n", Value: n}}, verify.Spec{Distribution: verify.Plain, Seed: i / 2, Sparse: i == 1}, int(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, s)
+	}
+	for round, pair := range [][2]int{{0, 1}, {1, 2}, {2, 0}, {0, 1}} {
+		b := bind(t, e, withScratch([]string{"n", "3 * n"}[round%2]), n)
+		var launches []verify.BurstLaunch
+		for i := range 5 {
+			launches = append(launches, verify.BurstLaunch{Set: sets[pair[i%2]], Whole: i == 0 || i == 4})
+		}
+		shots, err := burst(t, b, launches...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range shots {
+			if isWrong(b, &shots[i]) {
+				t.Errorf("round %d, launch %d: %+v %+v", round, i, shots[i].Breach, shots[i].Comparisons)
+			}
+		}
+		for range 2 { // twice as bad as once: a bench is closed by whoever is done with it
+			if err := b.bench.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
