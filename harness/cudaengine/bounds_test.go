@@ -2,7 +2,10 @@ package cudaengine_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"ridgepoint/harness"
@@ -168,6 +171,65 @@ func TestDeltasOutliveNoSet(t *testing.T) {
 			if err := b.bench.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// edited is a set of vadd that differs from another in the given elements of its first input.
+func edited(of *verify.Set, at ...int64) *verify.Set {
+	s := *of
+	s.Key = fmt.Sprintf("%s, %d edited from %d", of.Key, len(at), at[0])
+	s.Inputs, s.Expected = slices.Clone(of.Inputs), slices.Clone(of.Expected)
+	s.Inputs[0], s.Expected[2] = slices.Clone(of.Inputs[0]), slices.Clone(of.Expected[2])
+	for _, i := range at {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(s.Inputs[0][4*i:]))
+		binary.LittleEndian.PutUint32(s.Inputs[0][4*i:], math.Float32bits(v+1))
+		s.Expected[2][i] += float64(v+1) - float64(v)
+	}
+	return &s
+}
+
+// TestSetsThatHardlyDiffer alternates sets of large inputs that differ in one element alone: the first, the last, which lies in a piece
+// of fewer than 16 bytes, and one between; and in so many adjacent ones that they are written whole.
+func TestSetsThatHardlyDiffer(t *testing.T) {
+	const n = 540_001
+	b := bind(t, setup(t), honest, n)
+	var many []int64
+	for i := range int64(300) {
+		many = append(many, 1000+i)
+	}
+	for name, at := range map[string][]int64{"first": {0}, "last": {n - 1}, "between": {n / 2}, "many": many} {
+		other := edited(b.set, at...)
+		var launches []verify.BurstLaunch
+		for i := range 6 {
+			launches = append(launches, verify.BurstLaunch{Set: []*verify.Set{b.set, other}[i%2], Whole: i == 0 || i == 5, Seed: 100})
+		}
+		shots, err := burst(t, b, launches...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range shots {
+			if isWrong(b, &shots[i]) {
+				t.Errorf("%s, launch %d: %+v %+v", name, i, shots[i].Breach, shots[i].Comparisons)
+			}
+		}
+	}
+}
+
+// TestFirstMismatch is wrong in several shares, and twice in one of them: the first element is named, with what was there.
+func TestFirstMismatch(t *testing.T) {
+	source := `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i] + (i == 3000 ? 4.f : i == 3001 || i == 7000 ? 2.f : i > 19997 ? 1.f : 0.f); }`
+	b := bind(t, setup(t), source, 20_000)
+	shots, err := burst(t, b, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range shots {
+		c := s.Comparisons[0]
+		if c.Mismatches != 5 || c.First != 3000 || math.Abs(c.Got-c.Want-4) > 1e-5 || c.Want != b.set.Expected[2][3000] || c.Pattern != "scattered" {
+			t.Errorf("launch %d: %+v", i, c)
 		}
 	}
 }

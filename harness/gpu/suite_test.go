@@ -54,6 +54,7 @@ var suite = []struct {
 	{"null_pointer", "total", harness.FaultCrash, []string{"crash"}, "an illegal address"},
 	{"undeclared_dynamic_shared", "rowsum", harness.FaultCrash, []string{"crash"}, "the bounds of shared memory"},
 	{"cache_by_probe", "vadd", harness.FaultIncorrect, []string{"mismatch"}, "inputs that differ in a few elements"},
+	{"signs_lost_once", "vadd", harness.FaultIncorrect, []string{"mismatch"}, "every bit of every timed launch"},
 	{"trusts_what_is_there", "vadd", harness.FaultIncorrect, []string{"unwritten"}, "poison that looks like an answer"},
 	{"square_stride", "transpose", harness.FaultIncorrect, []string{"unwritten", "mismatch"}, "sizes that are not square"},
 	{"edge_tiles_left_out", "transpose", harness.FaultIncorrect, []string{"unwritten"}, "tiles at both edges"},
