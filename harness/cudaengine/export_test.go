@@ -43,3 +43,11 @@ func (e *Engine) Mailbox() (at uint64, put func(a, b uint64) error, err error) {
 		return e.do(setupLimit, func(s *device.Session) error { return s.Upload(e.stream, device.Ptr(at), words{}.u64(a).u64(b)) })
 	}, err
 }
+
+// Pinned returns how many times benches hold the sets on the device.
+func (e *Engine) Pinned() (n int) {
+	for el := e.masters.recent.Front(); el != nil; el = el.Next() {
+		n += el.Value.(*master).pinned
+	}
+	return n
+}
