@@ -16,11 +16,16 @@ type counter struct {
 	frontier [][]int // by depth: bound parameters that matter below
 	memo     []map[string]float64
 	entries  int
+	bound    int // values tried so far, below all prefixes
 	total    float64
 }
 
 // maxCounts bounds the memory of a counter: about 100 bytes an entry.
 const maxCounts = 2_000_000
+
+// maxBound bounds the time of a count: 10 to 30 s, where a constraint that ties three long ranges together would take days. Every
+// space that fits in memory as a whole takes far less.
+const maxBound = 200_000_000
 
 func newCounter(s *Space) (*counter, error) {
 	c := &counter{space: s, frontier: frontiers(s), memo: make([]map[string]float64, len(s.names)+1)}
@@ -82,6 +87,9 @@ func (c *counter) below(w *walker, depth int) (float64, error) {
 	from, to, err := w.choices(depth)
 	if err != nil {
 		return 0, err
+	}
+	if c.bound += to - from; c.bound > maxBound {
+		return 0, fmt.Errorf("space: takes too long to count: its constraints tie too many values together (over %d combinations to try): give the parameters fewer values", maxBound)
 	}
 	total := 0.0
 	for k := from; k < to; k++ {

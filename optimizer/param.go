@@ -93,10 +93,13 @@ func oneKind(values []expr.Value, declared string) ([]expr.Value, expr.Kind, err
 func (p *Param) expandRange() ([]expr.Value, error) {
 	low, okl := p.Min.AsFloat()
 	high, okh := p.Max.AsFloat()
-	if !okl || !okh || low > high {
-		return nil, fmt.Errorf("the range %s to %s is none: min and max are numbers, min at most max", *p.Min, *p.Max)
+	if !okl || !okh || !(low <= high) || math.IsInf(high-low, 0) {
+		return nil, fmt.Errorf("the range %s to %s is none: min and max are finite numbers, min at most max", *p.Min, *p.Max)
 	}
 	integer := p.Type == "int" || (p.Type == "" && p.Min.Kind() == expr.KindInt && p.Max.Kind() == expr.KindInt)
+	if integer && math.Max(math.Abs(low), math.Abs(high)) > maxRangeInt {
+		return nil, fmt.Errorf("the range %s to %s goes beyond ±2^53, where steps are not exact: list the values", *p.Min, *p.Max)
+	}
 	step := 1.0
 	switch {
 	case p.Step != nil:
@@ -110,11 +113,14 @@ func (p *Param) expandRange() ([]expr.Value, error) {
 	case !integer:
 		return nil, fmt.Errorf("a range of floats needs a `step`, or `log: true`")
 	}
-	if !(step > 0) || (p.Log && (!(step > 1) || !(low > 0))) || math.IsInf(high-low, 0) {
+	if !(step > 0) || math.IsInf(step, 0) || (p.Log && (!(step > 1) || !(low > 0))) {
 		return nil, fmt.Errorf("step %g does not go from %g to %g: a step is positive; with `log: true` it is a factor above 1 and min is positive", step, low, high)
 	}
 	return rangeValues(low, high, step, p.Log, integer)
 }
+
+// maxRangeInt bounds ranges of ints, whose steps are worked out as float64.
+const maxRangeInt = 1 << 53
 
 func rangeValues(low, high, step float64, log, integer bool) ([]expr.Value, error) {
 	var out []expr.Value
@@ -127,8 +133,8 @@ func rangeValues(low, high, step float64, log, integer bool) ([]expr.Value, erro
 		if v > high+slack {
 			return out, nil
 		}
-		if len(out) >= maxValues {
-			return nil, fmt.Errorf("the range has more than %d values: use a larger step or `log: true`", maxValues)
+		if i >= maxValues { // of ints, many steps may round to one value
+			return nil, fmt.Errorf("the range has more than %d steps: use a larger step or `log: true`", maxValues)
 		}
 		if !integer {
 			out = append(out, expr.Float(math.Min(v, high)))

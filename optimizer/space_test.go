@@ -223,7 +223,11 @@ func TestParamsExpand(t *testing.T) {
 		{Param{Name: "a", Min: v("0"), Max: v("8"), Log: true}, "min is positive"},
 		{Param{Name: "a", Values: values(1, 1)}, "listed twice"},
 		{Param{Name: "a"}, "has no values"},
-		{Param{Name: "a", Min: v("1"), Max: v("10000000")}, "more than 65536 values"},
+		{Param{Name: "a", Min: v("1"), Max: v("10000000")}, "more than 65536 steps"},
+		{Param{Name: "a", Type: "int", Min: v("1"), Max: v("1000000"), Step: v("1e-9")}, "more than 65536 steps"},
+		{Param{Name: "a", Min: v("1"), Max: v("1000000"), Step: v("1.000000001"), Log: true}, "more than 65536 steps"},
+		{Param{Name: "a", Min: v("1000000000000000000"), Max: v("1000000000000000005")}, "beyond ±2^53"},
+		{Param{Name: "a", Min: v("-1e308"), Max: v("1e308"), Step: v("1.0")}, "finite numbers"},
 		{Param{Name: "a", Type: "integer", Values: values(1)}, "write int, float, string or bool"},
 	} {
 		got, _, err := c.param.expand()
@@ -283,6 +287,26 @@ func TestBadDeclarations(t *testing.T) {
 		if _, err := New(c.d); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestCountGivesUp counts a space whose constraint ties three ranges together; long ones would take days.
+func TestCountGivesUp(t *testing.T) {
+	t.Parallel()
+	from, to := expr.Int(1), expr.Int(60)
+	long := func(name string) Param { return Param{Name: name, Min: &from, Max: &to} }
+	s, err := New(Declaration{Params: []Param{long("x"), long("y"), long("z")}, Constraints: []string{"x * y * z == 30"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newCounter(s)
+	if err != nil || c.bound != 60+60*60+60*60*60 {
+		t.Fatalf("tried %d values, %v; want every one of 60, 60*60 and 60*60*60", c.bound, err)
+	}
+	c = &counter{space: s, frontier: c.frontier, memo: []map[string]float64{{}, {}, {}, {}}, bound: maxBound - c.bound + 1} // one short
+	_, err = c.below(s.walker(), 0)
+	if err == nil || !strings.Contains(err.Error(), "takes too long to count") {
+		t.Errorf("got %v, want that it takes too long to count", err)
 	}
 }
 
