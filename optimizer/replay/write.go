@@ -28,7 +28,7 @@ type Measurement struct {
 // NewHeader returns the header of a recording of a space.
 func NewHeader(space *optimizer.Space, name, kernel, gpu string) Header {
 	d := space.Declaration()
-	h := Header{Name: name, Kernel: kernel, GPU: gpu, Fixed: d.Fixed, Constraints: d.Constraints, Objective: "time_ms", Threads: d.Threads}
+	h := Header{Version: FormatVersion, Name: name, Kernel: kernel, GPU: gpu, Fixed: d.Fixed, Constraints: d.Constraints, Objective: "time_ms", Threads: d.Threads}
 	cartesian := 1
 	for i, p := range space.Names() {
 		h.Params = append(h.Params, optimizer.Param{Name: p, Values: space.Values(i)})
