@@ -177,10 +177,11 @@ func TestTransferIsReadAsWritten(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]scheduler.TransferSettings{
-		"":                               {Auto: true},
-		"transfer: off\n":                {},
-		"transfer: '*.gz'\n":             {Files: []string{filepath.Join(dir, "a.jsonl.gz"), filepath.Join(dir, "b.jsonl.gz")}},
-		"transfer: [auto, b.jsonl.gz]\n": {Auto: true, Files: []string{filepath.Join(dir, "b.jsonl.gz")}},
+		"":                                 {Auto: true},
+		"transfer: off\n":                  {},
+		"transfer: '*.gz'\n":               {Files: []string{filepath.Join(dir, "a.jsonl.gz"), filepath.Join(dir, "b.jsonl.gz")}},
+		"transfer: ['*.gz', b.jsonl.gz]\n": {Files: []string{filepath.Join(dir, "a.jsonl.gz"), filepath.Join(dir, "b.jsonl.gz")}}, // named twice
+		"transfer: [auto, b.jsonl.gz]\n":   {Auto: true, Files: []string{filepath.Join(dir, "b.jsonl.gz")}},
 	} {
 		file := filepath.Join(dir, "night.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {

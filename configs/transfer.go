@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"github.com/goccy/go-yaml"
@@ -76,7 +77,9 @@ func (c *Campaign) TransferSettings() (scheduler.TransferSettings, error) {
 			if err != nil {
 				return out, fmt.Errorf("%w: transfer: %s: %w", ErrConfig, f, err)
 			}
-			out.Files = append(out.Files, abs)
+			if !slices.Contains(out.Files, abs) { // a glob may take in what is named beside it
+				out.Files = append(out.Files, abs)
+			}
 		}
 	}
 	return out, nil
