@@ -14,7 +14,13 @@ func WriteAblation(w io.Writer, sums []Summary) error {
 	p := &printer{w: w}
 	whole := &sums[0]
 	p.printf("%-30s", "optimum/best at")
+	at := func(n int) int {
+		return slices.IndexFunc(whole.Points, func(pt Point) bool { return pt.Evaluations == n })
+	}
 	for _, n := range ablated {
+		if at(n) < 0 { // beyond the budget
+			continue
+		}
 		p.printf(" %24d", n)
 	}
 	p.printf("   failed a run\n")
@@ -22,7 +28,10 @@ func WriteAblation(w io.Writer, sums []Summary) error {
 		s := &sums[i]
 		p.printf("%-30s", s.Strategy)
 		for _, n := range ablated {
-			k := slices.Index(Checkpoints, n)
+			k := at(n)
+			if k < 0 {
+				continue
+			}
 			p.printf(" %8.4f", s.Points[k].Ratio)
 			if i == 0 {
 				p.printf("%16s", "")

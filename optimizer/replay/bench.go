@@ -11,6 +11,21 @@ import (
 // Checkpoints are the evaluations at which curves are reported.
 var Checkpoints = []int{1, 5, 20, 40, 80, 120, 160, 220}
 
+// Marks returns the checkpoints that a budget reaches, and the budget itself where it lies between or beyond them: what a run would
+// have come to after its end is not known.
+func Marks(budget int) []int {
+	var out []int
+	for _, k := range Checkpoints {
+		if k <= budget {
+			out = append(out, k)
+		}
+	}
+	if len(out) == 0 || out[len(out)-1] < budget {
+		out = append(out, budget)
+	}
+	return out
+}
+
 // stableSpread is the largest spread among a recording's best 1 % with which the recording counts for "within" and "worst":
 // above it the recorded optimum itself is not certain.
 const stableSpread = 0.10
@@ -62,6 +77,7 @@ type Cell struct {
 	Strategy string
 	Record   *Record
 	First    uint64 // seed of the first result
+	Budget   int    // evaluations that a run had
 	Results  []*Result
 }
 
@@ -70,7 +86,7 @@ func (p Plan) Do(ctx context.Context) ([]Cell, error) {
 	var cells []Cell
 	for _, s := range p.Strategies {
 		for _, r := range p.Records {
-			cells = append(cells, Cell{Strategy: s, Record: r, First: p.FirstSeed, Results: make([]*Result, p.Seeds)})
+			cells = append(cells, Cell{Strategy: s, Record: r, First: p.FirstSeed, Budget: p.Conditions.Budget, Results: make([]*Result, p.Seeds)})
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -103,6 +103,10 @@ func compare(with, without []Cell, budget int) (Comparison, error) {
 func WriteComparisons(w io.Writer, comparisons []Comparison, unrecorded []string) error {
 	p := &printer{w: w}
 	for _, c := range comparisons {
+		if len(c.Points) == 0 {
+			p.printf("\n%s is compared with itself without records from %d evaluations on: give a larger --budget\n", c.Strategy, compared[0])
+			continue
+		}
 		p.printf("\n%s less itself without records, on the same seeds (± twice the standard error over seeds)\n", c.Strategy)
 		for _, pt := range c.Points {
 			p.printf("  at %3d  mean %+.4f ±%.4f   worst space %s %+.4f ±%.4f\n", pt.Evaluations, pt.Difference, pt.Spread, pt.Worst, pt.WorstBy, pt.WorstSpread)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 
@@ -19,6 +20,9 @@ type Contest struct {
 	Means  map[string]float64   `json:"mean_evaluations_to_5_percent"` // geometric; runs beyond the budget count as the budget
 	Missed map[string]int       `json:"runs_beyond_the_budget"`
 }
+
+// ErrNoSwitches says that no recording can be taken apart into structures.
+var ErrNoSwitches = errors.New("none of the recordings has algorithm switches to take as structures; recordings of conv, gemm and pnpoly have")
 
 // Spends are the ways compared, ours first.
 var Spends = []string{SpendOffers, SpendEqually, SpendBest}
@@ -60,6 +64,9 @@ func (p ContestPlan) Do(ctx context.Context) ([]Contest, error) {
 			c.Means[spend] = geometric(capped)
 		}
 		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, ErrNoSwitches
 	}
 	return out, nil
 }

@@ -36,6 +36,9 @@ func Margins(cells []Cell, strategy, rival string) []Margin {
 			continue
 		}
 		for _, k := range rivalled {
+			if a.Budget > 0 && k > a.Budget {
+				break
+			}
 			x, y := a.Ratios(k), cells[at].Ratios(k)
 			sx, sy := standardError(x), standardError(y)
 			out = append(out, Margin{a.Record.Name, k, mean(x) - mean(y), 2 * math.Hypot(sx, sy)})

@@ -21,7 +21,7 @@ type Point struct {
 type SpaceSummary struct {
 	Space       string    `json:"space"`
 	Stable      bool      `json:"stable"`
-	Ratios      []float64 `json:"ratios"` // at Checkpoints
+	Ratios      []float64 `json:"ratios"` // at Marks of the budget
 	Within5     float64   `json:"within_5_percent"`
 	MedianTo5   *float64  `json:"median_evaluations_to_5_percent"` // null: more than half of the runs did not get there
 	Failed      float64   `json:"failed_per_run"`
@@ -34,6 +34,7 @@ type Summary struct {
 	Strategy      string         `json:"strategy"`
 	Seeds         int            `json:"seeds"`
 	Points        []Point        `json:"points"`
+	Stable        int            `json:"stable_spaces"` // how many; without one, within and worst are 0 and mean nothing
 	Within5       float64        `json:"within_5_percent"`
 	Within1       float64        `json:"within_1_percent"`
 	MedianTo5     *float64       `json:"median_evaluations_to_5_percent"`
@@ -62,7 +63,7 @@ func Summarise(cells []Cell) []Summary {
 
 func summarise(cells []Cell) Summary {
 	s := Summary{Strategy: cells[0].Strategy, Seeds: len(cells[0].Results), WorstRatio: math.Inf(1)}
-	for _, k := range Checkpoints {
+	for _, k := range Marks(cells[0].Budget) {
 		ratios := make([][]float64, len(cells))
 		means := make([]float64, len(cells))
 		for i := range cells {
@@ -78,7 +79,10 @@ func summarise(cells []Cell) Summary {
 		sp := cells[i].summary()
 		s.Spaces = append(s.Spaces, sp)
 		returned = append(returned, sp.Returned)
-		last := len(Checkpoints) - 1
+		last := len(sp.Ratios) - 1
+		if sp.Stable {
+			s.Stable++
+		}
 		if sp.Stable && sp.Ratios[last] < s.WorstRatio {
 			s.Worst, s.WorstRatio = sp.Space, sp.Ratios[last]
 		}
@@ -109,7 +113,7 @@ func summarise(cells []Cell) Summary {
 
 func (c *Cell) summary() SpaceSummary {
 	s := SpaceSummary{Space: c.Record.Name, Stable: c.Record.Stable()}
-	for _, k := range Checkpoints {
+	for _, k := range Marks(c.Budget) {
 		s.Ratios = append(s.Ratios, mean(c.Ratios(k)))
 	}
 	finals, to5, returned := make([]float64, 0, len(c.Results)), make([]float64, 0, len(c.Results)), make([]float64, 0, len(c.Results))
@@ -147,8 +151,11 @@ func finite(x float64) *float64 {
 func WriteTable(w io.Writer, sums []Summary) error {
 	p := &printer{w: w}
 	p.printf("%-24s", "optimum/best at")
-	for _, k := range Checkpoints {
-		p.printf(" %6d", k)
+	if len(sums) == 0 {
+		return nil
+	}
+	for _, pt := range sums[0].Points {
+		p.printf(" %6d", pt.Evaluations)
 	}
 	p.printf("  %6s %6s %6s  %-24s %6s %6s %8s\n", "in 5%", "in 1%", "to 5%", "worst stable space", "handed", "repeat", "s/run")
 	for _, s := range sums {
@@ -156,10 +163,19 @@ func WriteTable(w io.Writer, sums []Summary) error {
 		for _, pt := range s.Points {
 			p.printf(" %6.4f", pt.Ratio)
 		}
-		p.printf("  %6.3f %6.3f %6s  %-17s %6.4f %6.4f %6.3f %8.3f\n", s.Within5, s.Within1, whole(s.MedianTo5), s.Worst, s.WorstRatio, s.Returned, s.RepeatShare, s.SecondsPerRun)
+		if s.Stable > 0 {
+			p.printf("  %6.3f %6.3f %6s  %-17s %6.4f", s.Within5, s.Within1, whole(s.MedianTo5), s.Worst, s.WorstRatio)
+		} else {
+			p.printf("  %6s %6s %6s  %-24s", "-", "-", "-", "none is stable")
+		}
+		p.printf(" %6.4f %6.3f %8.3f\n", s.Returned, s.RepeatShare, s.SecondsPerRun)
 		p.printf("%-24s", "  95 % interval")
 		for _, pt := range s.Points {
-			p.printf("  ±%.3f", (pt.High-pt.Low)/2)
+			if s.Seeds > 1 {
+				p.printf("  ±%.3f", (pt.High-pt.Low)/2)
+			} else { // one run says nothing of the spread
+				p.printf(" %6s", "-")
+			}
 		}
 		p.printf("  %.2f times as fast as one evaluation at a time\n", s.Speedup)
 	}
@@ -203,7 +219,11 @@ func (p *printer) printf(format string, args ...any) {
 func WriteCSV(w io.Writer, cells []Cell) error {
 	out := csv.NewWriter(w)
 	head := []string{"strategy", "space", "seed"}
-	for _, k := range Checkpoints {
+	marks := Checkpoints
+	if len(cells) > 0 {
+		marks = Marks(cells[0].Budget)
+	}
+	for _, k := range marks {
 		head = append(head, "ratio_"+strconv.Itoa(k))
 	}
 	head = append(head, "returned", "failed", "repeats", "wall_seconds", "work_seconds")
@@ -214,7 +234,7 @@ func WriteCSV(w io.Writer, cells []Cell) error {
 		c := &cells[i]
 		for seed, r := range c.Results {
 			row := []string{c.Strategy, c.Record.Name, strconv.FormatUint(c.First+uint64(seed), 10)}
-			for _, k := range Checkpoints {
+			for _, k := range marks {
 				row = append(row, strconv.FormatFloat(c.Ratio(seed, k), 'f', 6, 64))
 			}
 			row = append(row, strconv.FormatFloat(c.Record.Best/r.Returned, 'f', 6, 64), strconv.Itoa(r.Failed), strconv.Itoa(r.Repeats),

@@ -31,11 +31,9 @@ func WriteSVG(w io.Writer, cells []Cell, budget int) error {
 		p.printf(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.1f</text>`+"\n",
 			svgLeft, svgWidth-svgRight, y(r), y(r), svgLeft-6, y(r)+4, r)
 	}
-	for _, k := range Checkpoints {
-		if k <= budget {
-			p.printf(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n",
-				x(k), x(k), svgTop, svgHeight-svgBottom, x(k), svgHeight-svgBottom+16, k)
-		}
+	for _, k := range Marks(budget) {
+		p.printf(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n",
+			x(k), x(k), svgTop, svgHeight-svgBottom, x(k), svgHeight-svgBottom+16, k)
 	}
 	p.printf(`<text x="%d" y="%d" text-anchor="middle">evaluations</text>`+"\n", (svgLeft+svgWidth-svgRight)/2, svgHeight-12)
 	p.printf(`<text transform="translate(16 %d) rotate(-90)" text-anchor="middle">optimum / best so far</text>`+"\n", (svgTop+svgHeight-svgBottom)/2)
