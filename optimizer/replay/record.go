@@ -59,6 +59,7 @@ type Header struct {
 	License          string                `json:"license,omitempty"`
 	Note             string                `json:"note,omitempty"`
 	Threads          string                `json:"threads,omitempty"` // expression for the threads of a block
+	Made             string                `json:"made,omitempty"`    // identifies what was measured: task, source, options, seed
 	BestMS           float64               `json:"best_ms"`
 	MedianOKMS       float64               `json:"median_ok_ms"`
 	NFail            int                   `json:"n_fail"`

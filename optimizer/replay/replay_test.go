@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -238,6 +239,54 @@ func TestWriterRoundTrip(t *testing.T) {
 	}
 	if r.Space.Size() != space.Size() || r.Best != 1 || r.Fail[2] != "launch" || r.Compile[0] != 5 {
 		t.Errorf("read back %v configurations, best %v, failure %q", r.Space.Size(), r.Best, r.Fail[2])
+	}
+}
+
+// TestPartOfAnotherSource goes on with part files that something else left, and finishes a recording in which nothing ran.
+func TestPartOfAnotherSource(t *testing.T) {
+	t.Parallel()
+	space, err := optimizer.New(optimizer.Declaration{Params: []optimizer.Param{{Name: "a", Type: "bool"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "made.jsonl")
+	h := NewHeader(space, "made", "kernel", "gpu")
+	h.Made = "candidate 1"
+	w, err := OpenWriter(path, h, space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range w.pool.Len() {
+		if err := w.Add(id, Measurement{Fail: []string{"compile", "launch"}[id]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var nothing *NothingRanError
+	if _, _, err := w.Finish(); !errors.As(err, &nothing) || nothing.Kinds() != "compile 1, launch 1" {
+		t.Errorf("finished with %v, want that nothing ran", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.Made = "candidate 2"
+	if _, err := OpenWriter(path, h, space); err == nil || !strings.Contains(err.Error(), "remove it to start afresh") {
+		t.Errorf("went on with another candidate's measurements: %v", err)
+	}
+	h.Made = "candidate 1"
+	if w, err = OpenWriter(path, h, space); err != nil || w.Len() != 2 {
+		t.Fatalf("the same candidate's part: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	for budget, want := range map[int][]int{1: {1}, 3: {1, 3}, 20: {1, 5, 20}, 220: Checkpoints, 300: append(slices.Clone(Checkpoints), 300)} {
+		if got := Marks(budget); !slices.Equal(got, want) {
+			t.Errorf("budget %d: %v, want %v", budget, got, want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func NewHeader(space *optimizer.Space, name, kernel, gpu string) Header {
 	return h
 }
 
-// Writer records a space, by configuration id. Lines go to a part file beside the recording as they come; Finish writes the
+// Writer records a space, by configuration id. The header and the lines go to a part file beside the recording as they come; Finish writes the
 // recording itself and removes the part.
 type Writer struct {
 	path   string
@@ -49,6 +49,7 @@ type Writer struct {
 	space  *optimizer.Space
 	pool   *optimizer.Pool
 	part   *os.File
+	headed bool // the part file has its first line
 	lines  map[int]line
 }
 
@@ -69,7 +70,22 @@ func OpenWriter(path string, h Header, space *optimizer.Space) (*Writer, error) 
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
+	if !w.headed {
+		if err := w.head(); err != nil {
+			return nil, errors.Join(fmt.Errorf("recording: %w", err), w.part.Close())
+		}
+	}
 	return w, nil
+}
+
+// head writes the part file's first line: the header, so that what another source measured is not gone on with.
+func (w *Writer) head() error {
+	b, err := json.Marshal(w.header)
+	if err != nil {
+		return err
+	}
+	_, err = w.part.Write(append(b, '\n'))
+	return err
 }
 
 // readPart takes in the lines of an interrupted recording. A torn last line is cut off.
@@ -87,7 +103,17 @@ func (w *Writer) readPart() error {
 			return err
 		}
 	}
+	head, err := json.Marshal(w.header)
+	if err != nil {
+		return err
+	}
 	for n, text := range bytes.Split(bytes.TrimSpace(b[:whole]), []byte("\n")) {
+		if n == 0 && len(text) > 0 {
+			if w.headed = bytes.Equal(text, head); !w.headed {
+				return errors.New("it was left by another task, another version of the structure file, or other options")
+			}
+			continue
+		}
 		if len(text) == 0 {
 			continue
 		}
@@ -105,6 +131,9 @@ func (w *Writer) readPart() error {
 		row, err := w.space.Row(c)
 		if err != nil {
 			return fmt.Errorf("line %d is of another space: %w", n+1, err)
+		}
+		if err := l.check(); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
 		}
 		id, _ := w.pool.ID(row)
 		w.lines[id] = l
@@ -153,13 +182,41 @@ func (w *Writer) Finish() (bestMS float64, failed int, err error) {
 		}
 	}
 	if len(times) == 0 {
-		return 0, 0, fmt.Errorf("recording: none of the %d configurations ran", len(w.lines))
+		return 0, 0, w.nothingRan()
 	}
 	w.header.BestMS, w.header.MedianOKMS, w.header.NFail = slices.Min(times), median(times), len(w.lines)-len(times)
 	if err := w.write(); err != nil {
 		return 0, 0, fmt.Errorf("recording: %w", err)
 	}
 	return w.header.BestMS, w.header.NFail, os.Remove(w.path + ".part")
+}
+
+// NothingRanError says that every configuration of a space failed, and how many in which way.
+type NothingRanError struct {
+	Configurations int
+	Failures       map[string]int
+}
+
+func (e *NothingRanError) Error() string {
+	return fmt.Sprintf("recording: none of the %d configurations ran: %s", e.Configurations, e.Kinds())
+}
+
+// Kinds lists the failures, such as "compile 3, launch 1".
+func (e *NothingRanError) Kinds() string {
+	var out []string
+	for kind, n := range e.Failures {
+		out = append(out, fmt.Sprintf("%s %d", kind, n))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func (w *Writer) nothingRan() error {
+	e := &NothingRanError{Configurations: len(w.lines), Failures: map[string]int{}}
+	for _, l := range w.lines {
+		e.Failures[l.Fail]++
+	}
+	return e
 }
 
 // write puts the recording in place of an older one by renaming.
