@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -41,14 +43,86 @@ type benchOptimizerCmd struct {
 
 // Run prints how close each strategy came to the recorded optimum, over the evaluations.
 func (c benchOptimizerCmd) Run(ctx context.Context, env environment) error {
-	if c.Seeds < 1 || c.Budget < 1 || c.InFlight < 1 {
-		return &exitError{exitUsage, fmt.Errorf("--seeds, --budget and --in-flight are at least 1")}
+	if err := c.check(); err != nil {
+		return &exitError{exitUsage, err}
 	}
-	for _, name := range c.Strategy {
-		if !slices.Contains(strategy.Names(), name) {
-			return &exitError{exitUsage, fmt.Errorf("strategy %q is unknown: use %s", name, strings.Join(strategy.Names(), ", "))}
+	err := c.do(ctx, env)
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return &exitError{exitStopped, errors.New("interrupted; nothing was written, run the command again (fewer --seeds end sooner)")}
+	}
+	return err
+}
+
+// mostRuns bounds --seeds and --budget; the shared figures take 30 and 220.
+const mostRuns = 1_000_000
+
+// check refuses flags that are out of range or would do nothing together.
+func (c benchOptimizerCmd) check() error {
+	for _, n := range []struct {
+		flag  string
+		value int
+		least int
+	}{{"--seeds", c.Seeds, 1}, {"--budget", c.Budget, 1}, {"--in-flight", c.InFlight, 1}, {"--jobs", c.Jobs, 0}} {
+		if n.value < n.least || n.value > mostRuns {
+			return fmt.Errorf("%s is %d: want %d to %d", n.flag, n.value, n.least, mostRuns)
 		}
 	}
+	for i, name := range c.Strategy {
+		if !slices.Contains(strategy.Names(), name) {
+			return fmt.Errorf("strategy %q is unknown: use %s", name, strings.Join(strategy.Names(), ", "))
+		}
+		if slices.Contains(c.Strategy[:i], name) {
+			return fmt.Errorf("strategy %q is named twice: take one out", name)
+		}
+	}
+	other := c.Transfer || c.Adversarial != "" || c.CSV != "" || c.SVG != ""
+	switch {
+	case c.Transfer && c.Adversarial != "":
+		return errors.New("--transfer offers honest records and --adversarial misleading ones: keep one")
+	case count(c.Structures, c.Ablate, c.Latency) > 1:
+		return errors.New("--structures, --ablate and --latency are three different measurements: keep one")
+	case (c.Structures || c.Latency) && (other || c.InFlight > 1 || c.Noise):
+		return errors.New("--structures and --latency go without --transfer, --adversarial, --in-flight, --noise, --csv and --svg: take those out")
+	case (c.Structures || c.Ablate) && len(c.Strategy) > 1:
+		return errors.New("--structures and --ablate take one strategy: name it alone")
+	case c.Ablate && !strategy.ReadsRecords(c.Strategy[0]):
+		return fmt.Errorf("--ablate: strategy %s has no parts to leave out: use portfolio or gp", c.Strategy[0])
+	case (c.Transfer || c.Adversarial != "") && !slices.ContainsFunc(c.Strategy, strategy.ReadsRecords):
+		return fmt.Errorf("none of the strategies %s reads records: add portfolio or gp, or leave --transfer and --adversarial out", strings.Join(c.Strategy, ", "))
+	case c.CSV != "" && c.CSV == c.SVG:
+		return fmt.Errorf("--csv and --svg are both %s: give each its own file", c.CSV)
+	}
+	return errors.Join(writable("--csv", c.CSV), writable("--svg", c.SVG))
+}
+
+func count(flags ...bool) int {
+	n := 0
+	for _, f := range flags {
+		if f {
+			n++
+		}
+	}
+	return n
+}
+
+// writable reports a result file that cannot be written before hours are spent on what goes into it. It leaves no file behind.
+func writable(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	_, missing := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return fmt.Errorf("%s: %w: name a file in a folder that exists", flag, err)
+	}
+	err = f.Close()
+	if errors.Is(missing, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+func (c benchOptimizerCmd) do(ctx context.Context, env environment) error {
 	if c.Latency {
 		return c.latencies(ctx, env)
 	}
@@ -178,6 +252,9 @@ func (c benchOptimizerCmd) contests(ctx context.Context, env environment, record
 			return strategy.New(c.Strategy[0], part.Space, strategy.Options{Seed: seed})
 		}}
 	contests, err := plan.Do(ctx)
+	if errors.Is(err, replay.ErrNoSwitches) {
+		return &exitError{exitUsage, fmt.Errorf("--structures: %w", err)}
+	}
 	if err != nil {
 		return err
 	}
@@ -252,7 +329,7 @@ func (c benchOptimizerCmd) write(env environment, cells []replay.Cell, unrecorde
 		Summaries   []replay.Summary    `json:"summaries"`
 		Comparisons []replay.Comparison `json:"comparisons,omitempty"` // with records and without
 		Unrecorded  []string            `json:"unrecorded,omitempty"`  // recordings that no records were found for
-	}{replay.Checkpoints, sums, comparisons, unrecorded})
+	}{replay.Marks(c.Budget), sums, comparisons, unrecorded})
 }
 
 // toFile writes a whole file; a failed close is an error.

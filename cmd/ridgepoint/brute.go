@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"ridgepoint/harness"
@@ -40,6 +42,9 @@ func (b bruteCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return &exitError{exitUsage, fmt.Errorf("%s: %w", b.Structure, err)}
 	}
+	if b.Limit < 1 {
+		return &exitError{exitUsage, fmt.Errorf("--limit is %d: want at least 1", b.Limit)}
+	}
 	if space.Size() > float64(b.Limit) {
 		return &exitError{exitUsage, fmt.Errorf("%s has %.0f configurations, more than --limit %d: narrow its parameters or raise the limit", b.Structure, space.Size(), b.Limit)}
 	}
@@ -54,15 +59,24 @@ func (b bruteCmd) Run(ctx context.Context, env environment) error {
 		return err
 	}
 	err = b.record(ctx, env, q, space, func(ctx context.Context, q *harness.Request) (*harness.Report, error) { return e.judge(ctx, j, q) })
-	if err = errors.Join(err, j.Close()); err != nil {
-		return evalError(err)
+	if err = errors.Join(err, j.Close()); err == nil {
+		return nil
 	}
-	return nil
+	if errors.Is(err, context.Canceled) {
+		return &exitError{exitStopped, fmt.Errorf("interrupted; what was measured is in %s.part: run the command again to go on", b.Out)}
+	}
+	var known *exitError
+	if errors.As(err, &known) {
+		return known
+	}
+	return evalError(err)
 }
 
 // record goes through the space, skipping what an earlier run left in the part file.
 func (b bruteCmd) record(ctx context.Context, env environment, q *harness.Request, space *optimizer.Space, judge func(context.Context, *harness.Request) (*harness.Report, error)) (err error) {
-	w, err := replay.OpenWriter(b.Out, replay.NewHeader(space, q.Task.Name+"_"+q.Candidate.Structure.Name, q.Task.Name+" "+q.Candidate.Structure.Name, q.Candidate.Options.Arch), space)
+	h := replay.NewHeader(space, recordingName(b.Out), q.Task.Name+" "+q.Candidate.Structure.Name, q.Candidate.Options.Arch)
+	h.Made = fmt.Sprintf("task %.12s candidate %.12s seed %d", q.Task.Digest, q.Candidate.ID(), b.Seed)
+	w, err := replay.OpenWriter(b.Out, h, space)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -90,11 +104,21 @@ func (b bruteCmd) record(ctx context.Context, env environment, q *harness.Reques
 		}
 	}
 	best, failed, err := w.Finish()
+	var nothing *replay.NothingRanError
+	if errors.As(err, &nothing) {
+		return &exitError{exitVerdict, fmt.Errorf("%s: all %d configurations failed (%s), so that there is nothing to record: see why with `ridgepoint eval %s %s`, then remove %s.part and run the command again",
+			b.Structure, nothing.Configurations, nothing.Kinds(), b.Task, b.Structure, b.Out)}
+	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.stdout, "%s: %d configurations, %d failed, best %.6g ms\n", b.Out, pool.Len(), failed, best)
 	return err
+}
+
+// recordingName is the file's name without its ending: two recordings in one folder then differ in name, too.
+func recordingName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".jsonl")
 }
 
 // measurement is what a recording keeps of a report: the geometric mean over the scored sizes of the medians, with the mean

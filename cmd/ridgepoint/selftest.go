@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -47,6 +49,9 @@ type selftestVerdict struct {
 // Run plants an optimum, runs loop, store, dispatcher and optimizer on it, and checks what came out: exit code 1 when the
 // winner is more than 5 % from the optimum, was not confirmed and replayed, or its replayed speedup is not the true one.
 func (c selftestCmd) Run(ctx context.Context, env environment) (err error) {
+	if c.Evaluations < 1 || !slices.Contains(strategy.Names(), c.Optimizer) {
+		return &exitError{exitUsage, fmt.Errorf("--evaluations %d --optimizer %q: want at least 1 evaluation (120 find the optimum), and one of %s", c.Evaluations, c.Optimizer, strings.Join(strategy.Names(), ", "))}
+	}
 	dir, err := os.MkdirTemp("", "ridgepoint-selftest-")
 	if err != nil {
 		return err
@@ -55,6 +60,9 @@ func (c selftestCmd) Run(ctx context.Context, env environment) (err error) {
 	p := plant(c.Seed)
 	began := time.Now()
 	result, err := c.campaign(ctx, dir, p)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, loop.ErrStopped)) {
+		return &exitError{exitStopped, errors.New("interrupted; nothing is kept, run the command again")}
+	}
 	if err != nil {
 		return err
 	}
