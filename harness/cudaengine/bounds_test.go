@@ -250,3 +250,30 @@ func TestFirstMismatch(t *testing.T) {
 		})
 	}
 }
+
+// TestProjectionsOfEveryShape wants outputs over 16 MB of other types, and of lengths that no vector divides, to be told from outputs
+// that are wrong in the last element alone, where no error is allowed as well.
+func TestProjectionsOfEveryShape(t *testing.T) {
+	for dtype, n := range map[string]int64{"float32": 4<<20 + 3, "float64": 2<<20 + 1, "int64": 2<<20 + 1} {
+		t.Run(dtype, func(t *testing.T) {
+			t.Parallel()
+			tk, oracle := copyOf(t, dtype, "[n]", "")
+			word := map[string]string{"float32": "float", "float64": "double", "int64": "long long"}[dtype]
+			b := bindTask(t, setup(t), tk, oracle, fmt.Sprintf(`__device__ int launches;
+extern "C" __global__ void k(const %[1]s* a, %[1]s* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + (i == n - 1 && launches == 2 ? 50 : 0);
+    if (i == n - 1) launches++;
+}`, word), n, "k")
+			shots, err := burst(t, b, make([]verify.BurstLaunch, 4)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range shots {
+				if c := s.Comparisons[0]; !c.Projected || (c.Mismatches > 0) != (i == 2) {
+					t.Errorf("launch %d: %+v, bound of tolerance %+v", i, c, b.set.Tolerances[1])
+				}
+			}
+		})
+	}
+}

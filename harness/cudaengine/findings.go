@@ -182,7 +182,8 @@ func (b *Bench) judged(p *prepared, slot, output int, whole bool) (verify.Compar
 	i := b.outputs[output]
 	proj := p.master.proj[i]
 	c := verify.Comparison{Tensor: i, Elements: b.extents[i].Elements, First: -1, Projected: true}
-	scale := math.Float64frombits(mix(^b.engine.keyOf(slot))>>12 | 0x3ff0000000000000) // helpers.cu's rp_scale
+	h := mix(^b.engine.keyOf(slot))
+	scale := math.Float64frombits(h<<63 | (1023-128+h>>56)<<52) // helpers.cu's rp_scale
 	for k, want := range proj.want {
 		got := math.Float64frombits(b.word(slot, at+8*int64(11+k))) / scale
 		d := math.Abs(got-want) / proj.bound

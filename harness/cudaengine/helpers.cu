@@ -373,9 +373,12 @@ __device__ __forceinline__ void rp_signs(double v, u64 h, double& p0, double& p1
     p2 += h & 4 ? v : -v;
 }
 
-// rp_scale is what a launch's projections are multiplied by, between 1 and 2: sums that a kernel has seen of another launch are no
-// head start in this one.
-__device__ __forceinline__ double rp_scale(u64 key) { return __longlong_as_double((long long)(rp_mix(~key) >> 12 | 0x3ff0000000000000ull)); }
+// rp_scale is what a launch's projections are multiplied by, one of 256 powers of two with either sign: sums that a kernel has seen of
+// another launch are no head start in this one. It rounds nothing: of integers the sums must be exact.
+__device__ __forceinline__ double rp_scale(u64 key) {
+    u64 h = rp_mix(~key);
+    return __longlong_as_double((long long)(h << 63 | (1023 - 128 + (h >> 56)) << 52));
+}
 
 // rp_project sums elements [from, to) under three random signs in float64; four neighbours, the first a multiple of 4, draw theirs
 // from one hash.
