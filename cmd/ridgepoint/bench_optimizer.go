@@ -81,8 +81,8 @@ func (c benchOptimizerCmd) check() error {
 		return errors.New("--transfer offers honest records and --adversarial misleading ones: keep one")
 	case count(c.Structures, c.Ablate, c.Latency) > 1:
 		return errors.New("--structures, --ablate and --latency are three different measurements: keep one")
-	case (c.Structures || c.Latency) && (other || c.InFlight > 1 || c.Noise):
-		return errors.New("--structures and --latency go without --transfer, --adversarial, --in-flight, --noise, --csv and --svg: take those out")
+	case (c.Structures || c.Latency) && (other || c.InFlight > 1 || c.Noise || c.FirstSeed > 0):
+		return errors.New("--structures and --latency go without --transfer, --adversarial, --first-seed, --in-flight, --noise, --csv and --svg: take those out")
 	case (c.Structures || c.Ablate) && len(c.Strategy) > 1:
 		return errors.New("--structures and --ablate take one strategy: name it alone")
 	case c.Ablate && !strategy.ReadsRecords(c.Strategy[0]):

@@ -36,6 +36,7 @@ func TestBadSearchArguments(t *testing.T) {
 		{[]string{"--transfer", "--adversarial", "reversed"}, "keep one"},
 		{[]string{"--structures", "--ablate"}, "keep one"},
 		{[]string{"--structures", "--noise"}, "take those out"},
+		{[]string{"--structures", "--first-seed", "7"}, "take those out"},
 		{[]string{"--structures", "--strategy", "gp,local"}, "take one strategy"},
 		{[]string{"--structures"}, "none of the recordings has algorithm switches"},
 		{[]string{"--ablate", "--strategy", "local"}, "has no parts to leave out"},

@@ -21,7 +21,7 @@ type bruteCmd struct {
 	Task      string `arg:"" help:"The task: a shipped name (softmax_2d), a task file, or a folder with a task.yaml."`
 	Structure string `arg:"" help:"The structure file."`
 
-	Out   string `short:"o" type:"path" placeholder:"FILE" help:"Where the recording goes (.jsonl or .jsonl.gz); default: TASK_STRUCTURE.jsonl.gz. Lines so far are kept in FILE.part; run the command again to go on."`
+	Out   string `short:"o" type:"path" placeholder:"FILE" help:"Where the recording goes (.jsonl or .jsonl.gz), which is called after it; default: TASK_STRUCTURE.jsonl.gz. \"bench optimizer --spaces\" reads its folder, and a campaign's transfer key may name it. Lines so far are kept in FILE.part; run the command again to go on."`
 	Limit int    `default:"20000" help:"Refuse spaces with more configurations than this."`
 	Seed  uint64 `default:"1" help:"Inputs, poison and hidden sizes follow from it."`
 	CC    string `name:"cc" placeholder:"PATH" help:"The C compiler; default: $$CC, else the first of gcc, clang and cc."`
