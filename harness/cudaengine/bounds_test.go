@@ -3,6 +3,7 @@ package cudaengine_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -275,5 +276,28 @@ extern "C" __global__ void k(const %[1]s* a, %[1]s* c, int n) {
 				}
 			}
 		})
+	}
+}
+
+// TestOneFlushOfABurst asks for one flush before a burst without any, as a board's protocol does for each size: it comes before the
+// burst, with whatever else was asked for, and not before the launch behind it.
+func TestOneFlushOfABurst(t *testing.T) {
+	b := bind(t, setup(t), honest, 300)
+	bench := b.bench.(*cudaengine.Bench)
+	if _, _, err := bench.Swept(); err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range []bool{false, true} {
+		if asked {
+			if err := errors.Join(bench.Write(t.Context(), b.set), bench.Poison(t.Context(), 1), bench.Flush(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := bench.Burst(t.Context(), &verify.Burst{NoFlush: true, Rewrite: true, Launches: []verify.BurstLaunch{{Set: b.set, Whole: true}, {Set: b.set}}}); err != nil {
+			t.Fatal(err)
+		}
+		if swept, pending, err := bench.Swept(); err != nil || swept != asked || pending {
+			t.Errorf("asked %t: swept %t, something left to do %t, %v", asked, swept, pending, err)
+		}
 	}
 }

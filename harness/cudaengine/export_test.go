@@ -1,6 +1,10 @@
 package cudaengine
 
-import "ridgepoint/harness/device"
+import (
+	"errors"
+
+	"ridgepoint/harness/device"
+)
 
 // ExpectedOnDevice returns the bytes that lie on the device for the expected values of every set it holds.
 func (e *Engine) ExpectedOnDevice() (all [][]byte, err error) {
@@ -50,4 +54,15 @@ func (e *Engine) Pinned() (n int) {
 		n += el.Value.(*master).pinned
 	}
 	return n
+}
+
+// Swept reports whether a flush has run since Swept was last called, and whether something is left that the next Launch would do first.
+func (b *Bench) Swept() (swept, pending bool, err error) {
+	err = b.engine.do(setupLimit, func(s *device.Session) error {
+		var first [1]byte
+		err := s.Download(b.engine.stream, first[:], b.engine.flush)
+		swept = first[0] == 0
+		return errors.Join(err, s.Memset(b.engine.stream, b.engine.flush, 1, b.engine.flushN), s.Wait(b.engine.stream))
+	})
+	return swept, b.stale || b.poisonNext || b.sweepNext, err
 }
