@@ -3,6 +3,12 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 typedef unsigned char u8;
 
+// Scratch is the shared memory of a block, all of it dynamic: what is static in one kernel of a module takes the same place from
+// all of them on the emulated device, and rp_scribble must reach all. Its parts are not used twice between two barriers.
+struct Scratch { double parts[4][32], got; u64 words[32], first, kind; u32 count, last; };
+extern __shared__ u64 rp_shared[];
+__device__ __forceinline__ Scratch& rp_scratch() { return *(Scratch*)rp_shared; }
+
 // Move rewrites one buffer before a launch: kind 0 copies bytes from src; kind 1 fills it with poison, the block of period
 // bytes at src laid out again and again.
 struct Move { u64 dst, src, bytes, period; u32 kind, salt; };
@@ -53,7 +59,7 @@ extern "C" __global__ void rp_diff(const Move* from, const Move* to, const Tile*
     Tile t = tiles[blockIdx.x];
     Move a = from[t.item], b = to[t.item];
     Delta* d = deltas + blockIdx.x;
-    __shared__ u32 count;
+    u32& count = rp_scratch().count;
     if (threadIdx.x == 0) count = 0;
     __syncthreads();
     const uint4 *x = (const uint4*)a.src, *y = (const uint4*)b.src;
@@ -235,7 +241,7 @@ __device__ __forceinline__ u64 rp_fold(u64 a, u64 b) { return a * b ^ __umul64hi
 
 // rp_bits returns to every thread a keyed hash of a share's bits. Each share has its own key, and in it each thread.
 __device__ __forceinline__ u64 rp_bits(u64 at, const Tile& t, u64 key) {
-    __shared__ u64 parts[32];
+    u64* parts = rp_scratch().words;
     u64 last = t.to / 16, h = rp_mix(rp_mix(key ^ t.item << 44 ^ t.from) ^ threadIdx.x), other = rp_mix(~key);
     for (u64 i = t.from / 16 + threadIdx.x; i < last; i += blockDim.x) {
         uint4 v = ((const uint4*)at)[i];
@@ -308,9 +314,9 @@ __device__ __forceinline__ void rp_range(const Output& o, u64 from, u64 to, u64 
 // rp_gather adds what a block's threads have found of an output to what is known of it. It returns to the first thread whether all
 // is right, with the block's sum and largest error.
 __device__ __forceinline__ bool rp_gather(const Found& f, Result* out, double& sum, double& most) {
-    __shared__ double sums[32], tops[32];
-    __shared__ u64 first, kind;
-    __shared__ double got;
+    Scratch& mine = rp_scratch();
+    double *sums = mine.parts[0], *tops = mine.parts[1], &got = mine.got;
+    u64 &first = mine.first, &kind = mine.kind;
     most = f.most;
     for (int s = 16; s > 0; s >>= 1) {
         double other = __shfl_xor_sync(0xffffffffu, most, s);
@@ -404,7 +410,7 @@ __device__ __forceinline__ void rp_project(const Output& o, u64 from, u64 to, Re
         i = 4 * quads;
     }
     for (i += threadIdx.x; i < to; i += blockDim.x) rp_signs(rp_load((const void*)o.at, i, o.type), rp_mix(o.signs ^ (i / 4)) >> (3 * (i & 3)), p0, p1, p2);
-    __shared__ double parts[3][32];
+    double(*parts)[32] = rp_scratch().parts;
     p0 = rp_block_sum(p0, parts[0]);
     p1 = rp_block_sum(p1, parts[1]);
     p2 = rp_block_sum(p2, parts[2]);
@@ -455,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, 
             else rp_step(m, t, deltas + mine, count);
         }
     }
-    __shared__ bool last;
+    u32& last = rp_scratch().last;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(&breach->done, 1ull) == gridDim.x - 1;
@@ -502,7 +508,7 @@ extern "C" __global__ void rp_expect(const Output* outputs, u32 index, Result* o
         squares += tol * tol;
         rp_signs(v, rp_mix(o.signs ^ (i / 4)) >> (3 * (i & 3)), p0, p1, p2);
     }
-    __shared__ double parts[4][32];
+    double(*parts)[32] = rp_scratch().parts;
     p0 = rp_block_sum(p0, parts[0]);
     p1 = rp_block_sum(p1, parts[1]);
     p2 = rp_block_sum(p2, parts[2]);
@@ -538,7 +544,6 @@ extern "C" __global__ void rp_exchange(u8* p, u64 n, u32 size, u64 pairs, u64 se
 __device__ __forceinline__ u64 rp_garbage(u64 h) { return (rp_mix(h) & 0x800fffff807fffffull) | 0x3ff000003f800000ull; }
 
 extern "C" __global__ void __launch_bounds__(256, 1) rp_scribble(u64 seed, u32 words, u32 rounds, u64* sink) {
-    extern __shared__ u64 rp_shared[];
     for (u32 i = threadIdx.x; i < words; i += blockDim.x) rp_shared[i] = rp_garbage(seed ^ (u64)blockIdx.x << 32 ^ i);
     __syncthreads();
     volatile u64 local[16];

@@ -30,7 +30,7 @@ func loadHelpers(s *device.Session, image []byte) (*helpers, error) {
 const helperThreads = 256
 
 func (h *helpers) launch(s *device.Session, st device.Stream, name string, blocks int, args *device.Args) error {
-	plan := device.Plan{Grid: [3]int{max(blocks, 1), 1, 1}, Block: [3]int{helperThreads, 1, 1}}
+	plan := device.Plan{Grid: [3]int{max(blocks, 1), 1, 1}, Block: [3]int{helperThreads, 1, 1}, SharedBytes: scratchBytes}
 	return s.Launch(st, h.fn[name], &plan, args)
 }
 
@@ -43,15 +43,16 @@ func (h *helpers) scribble(s *device.Session, st device.Stream, seed uint64, sin
 
 // The sizes of helpers.cu's structs.
 const (
-	moveBytes   = 40
-	tileBytes   = 24
-	zoneBytes   = 24
-	lookBytes   = 16
-	proofBytes  = 24
-	deltaBytes  = 256
-	breachBytes = 64
-	resultBytes = 128
-	outputBytes = 80
+	scratchBytes = 4*32*8 + 8 + 32*8 + 2*8 + 2*4
+	moveBytes    = 40
+	tileBytes    = 24
+	zoneBytes    = 24
+	lookBytes    = 16
+	proofBytes   = 24
+	deltaBytes   = 256
+	breachBytes  = 64
+	resultBytes  = 128
+	outputBytes  = 80
 )
 
 // noOutput is helpers.cu's RP_NONE.

@@ -221,7 +221,10 @@ static int run(dim3 grid, dim3 block, size_t shared, void** params, void (*body)
     Physical* here = ridgepoint_physical;
     Span fixed = {};
     sharedAnchor = 0;
-    if (!here || dl_iterate_phdr(findShared, &fixed) != 1 || !fixed.at || fixed.bytes + shared > kSharedBytes) return 2;
+    if (!here || dl_iterate_phdr(findShared, &fixed) != 1 || !fixed.at) return 2;
+    if (fixed.bytes == sizeof sharedAnchor) fixed.bytes = 0;  // the module has no other
+    const size_t behind = (fixed.bytes + 15) / 16 * 16;       // where dynamic shared memory begins
+    if (behind + shared > kSharedBytes) return 2;
     machine.freeCount = 0;
     for (int i = 0; i < kMaxThreads; ++i) machine.freeStacks[machine.freeCount++] = here->stacks + kStackBytes * i;
     machine.gridDim = grid;
@@ -235,13 +238,13 @@ static int run(dim3 grid, dim3 block, size_t shared, void** params, void (*body)
                 machine.block = {x, y, z};
                 machine.backwards = here->blocks++ & 1;
                 memcpy(fixed.at, here->shared, fixed.bytes);
-                memcpy(dynamicShared, here->shared + fixed.bytes, shared);
+                memcpy(dynamicShared, here->shared + behind, shared);
                 memset(dynamicShared + shared, 0x5A, kGuardBytes);
                 int code = runBlock();
                 for (size_t i = 0; i < kGuardBytes; ++i)
                     if (dynamicShared[shared + i] != 0x5A) code = 3;  // as an illegal address
                 memcpy(here->shared, fixed.at, fixed.bytes);
-                memcpy(here->shared + fixed.bytes, dynamicShared, shared);
+                memcpy(here->shared + behind, dynamicShared, shared);
                 if (code) return code;
             }
     return 0;
