@@ -31,7 +31,7 @@ func TestKilledProcessPaysForNoReplyTwice(t *testing.T) {
 	script.Rules = append([]scripted.Rule{{Every: 2, To: 2 * kills(), Text: "I would make it faster."}}, script.Rules...)
 	server, url := serve(t, script, func(h http.Handler) http.Handler { g = newGate(h); return g })
 	const tokens = 90000
-	file, dir := nightFile(t, "softmax_2d", url, "10m", "  budget: {tokens: 90000, usd: 0, tokens_per_day: 0, usd_per_day: 0}\n  max_drafts: 30\n"), t.TempDir()
+	file, dir := patient(t, nightFile(t, "softmax_2d", url, "10m", "  budget: {tokens: 90000, usd: 0, tokens_per_day: 0, usd_per_day: 0}\n  max_drafts: 30\n")), t.TempDir()
 	replies := func() int {
 		l, n := readLog(t, dir), 0
 		if l != nil {

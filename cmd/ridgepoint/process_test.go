@@ -252,6 +252,19 @@ llm:
 	return path
 }
 
+// patient lets the model of a file of nightFile's be silent for as long as a test holds its calls, however slow the machine is.
+func patient(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("stall_timeout: 400ms"), []byte("stall_timeout: 5m"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // keyed is the environment of a process that may use the model.
 func keyed() []string { return []string{keyVariable + "=" + processKey} }
 
