@@ -40,6 +40,9 @@ func lint(t *testing.T, reference, body string, args ...string) (code int, stdou
 }
 
 func TestCheckCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	code, stdout, stderr := lint(t, "input * 0", "out[i] = 0;", "check", "--json")
 	if code != exitVerdict || !strings.Contains(stderr, "does not pass its check") {
@@ -59,6 +62,9 @@ func TestCheckCommand(t *testing.T) {
 }
 
 func TestCalibrateCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	code, stdout, stderr := lint(t, "input * 3", "out[i] = in[i] * 3.0003f;", "calibrate")
 	if code != exitOK {

@@ -159,6 +159,9 @@ func drawn(t *testing.T, spoil func(out map[string][]float64)) *judge.Judge {
 
 // The checks that need no device fail for no task that is shipped.
 func TestShippedTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	j := drawn(t, func(map[string][]float64) {})
 	for _, name := range tasks.Names() {

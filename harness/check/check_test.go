@@ -92,6 +92,9 @@ func verdicts(found []Finding) string {
 }
 
 func TestGoodTask(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	needCompiler(t)
 	l, found := setup(t, "2 * x + b", "[{rows: 512, cols: 512}, {rows: 600, cols: 512}]", eval, honest)

@@ -77,6 +77,9 @@ func byNVCC(arch, source string) ([]byte, error) {
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
+	if testing.Short() && t.Name() != "TestHonestKernelPasses" && t.Name() != "TestBurstSeesTheLaunchThatIsWrong" {
+		t.Skip("one goroutine and a compiler for each kernel: left out with -short")
+	}
 	return setupWith(t, cudaengine.Config{})
 }
 

@@ -216,6 +216,9 @@ func exhaust(t *testing.T, name string, space *optimizer.Space, rng *rand.Rand) 
 // TestResumedSearchProposesTheSame stops searches of a space too large to be looked at whole, with repeats, lost ones and a
 // second structure beside them, at any place of the log, and rebuilds them from it.
 func TestResumedSearchProposesTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	stops := []int{13, 44, 71}
 	if long() {

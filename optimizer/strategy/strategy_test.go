@@ -101,6 +101,9 @@ func sources(space *optimizer.Space) []optimizer.Source {
 
 // TestFeasibleAndFresh drives every strategy with eight in flight, lost and repeated tells among them.
 func TestFeasibleAndFresh(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	for _, name := range append(strategy.Names(), warmed) {
 		t.Run(name, func(t *testing.T) {
@@ -239,6 +242,9 @@ func TestSameLogSameProposals(t *testing.T) {
 
 // TestSpaceTooLargeToHold searches 2e10 configurations: proposals are feasible and fresh, and the model does better than a draw.
 func TestSpaceTooLargeToHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	d := optimizer.Declaration{Constraints: []string{"p0 * p1 <= 100"}}
 	for i := range 9 {

@@ -41,6 +41,9 @@ func misleading(t *testing.T, space *optimizer.Space) map[string][]optimizer.Sou
 // TestRecordsNeverHoldTheSearch gives the portfolio records that mislead; it finds the optimum of 960 configurations all the same. Without
 // them it takes about 20 evaluations.
 func TestRecordsNeverHoldTheSearch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	const within, seeds = 80, 4
 	space := kernelLike(t)

@@ -220,6 +220,9 @@ func busier(noise [][]float64, k float64) [][]float64 {
 // three times as wide. Equal candidates must give a false crown in under 5 % of them; one candidate that is truly 3 %
 // faster than all others must be the winner in over 90 %. Both bounds are the requirement's.
 func TestCrownsAreEarned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	recordedNoise := recorded(t, "testdata/aa_h200.json")
 	nights := 40

@@ -17,6 +17,9 @@ var odd = []string{
 // No operator panics, whatever it is given: every operator with every odd argument in every place, the places before it
 // filled with something plausible.
 func TestOddArguments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, not goroutines: left out with -short")
+	}
 	t.Parallel()
 	for _, o := range table {
 		params := strings.Fields(o.params)
