@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"math"
+	"runtime"
 	"testing"
 
 	"ridgepoint/configs/expr"
@@ -24,6 +25,35 @@ func seen(a int64, value float64) optimizer.Observation {
 		o.Outcome = optimizer.OutcomeFailed
 	}
 	return o
+}
+
+// TestManyValues offers sparse records of a parameter with 20 000 values: what is kept of them does not grow with the pairs of values.
+func TestManyValues(t *testing.T) {
+	var values []expr.Value
+	var few []optimizer.Observation
+	for i := int64(1); i <= 20_000; i++ {
+		values = append(values, expr.Int(i))
+		if i%1000 == 0 {
+			few = append(few, seen(i, float64(i)))
+		}
+	}
+	s, err := optimizer.New(optimizer.Declaration{Params: []optimizer.Param{{Name: "a", Values: values}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := transfer.New(s, []optimizer.Source{{Name: "few", Observations: few}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Relative(s.NewPool(), 500, nil); len(got) != 1 || !(got[0] >= 0) {
+		t.Errorf("the record says %v of a configuration between its own", got)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+		t.Errorf("%d MB were taken for 20 observations of 20 000 values, want 64 at most", n>>20)
+	}
 }
 
 func TestPriorByHand(t *testing.T) {

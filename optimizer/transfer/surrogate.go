@@ -19,7 +19,8 @@ const (
 // surrogate predicts what a source would have said of configurations that it did not measure: a kernel regression over the
 // parameters' coordinates.
 type surrogate struct {
-	square [][][]float64 // by parameter, then two value indices: squared distance in bandwidths
+	coords [][]float64 // by parameter, then value index
+	order  []bool      // whether the parameter is ordered
 	rows   []optimizer.Row
 	values []float64
 	mean   float64
@@ -30,7 +31,7 @@ func newSurrogate(pool *optimizer.Pool, values map[int]float64, failed []int) *s
 	space := pool.Space()
 	s := &surrogate{}
 	for i := range space.Dims() {
-		s.square = append(s.square, squares(space.Coordinates(i), space.Ordered(i)))
+		s.coords, s.order = append(s.coords, space.Coordinates(i)), append(s.order, space.Ordered(i))
 	}
 	ids := make([]int, 0, len(values)+len(failed))
 	for id := range values {
@@ -68,24 +69,6 @@ func newSurrogate(pool *optimizer.Pool, values map[int]float64, failed []int) *s
 	return s
 }
 
-// squares returns the squared distance, in bandwidths, between any two values of a parameter; of one without order 1 or 0.
-func squares(coords []float64, ordered bool) [][]float64 {
-	out := make([][]float64, len(coords))
-	for v := range coords {
-		out[v] = make([]float64, len(coords))
-		for w := range coords {
-			d := (coords[v] - coords[w]) / bandwidth
-			switch {
-			case ordered:
-				out[v][w] = d * d
-			case v != w:
-				out[v][w] = 1 / (bandwidth * bandwidth)
-			}
-		}
-	}
-	return out
-}
-
 // farOff is the squared distance from which an observation has no weight to speak of.
 const farOff = 40
 
@@ -95,7 +78,14 @@ func (s *surrogate) predict(row optimizer.Row) float64 {
 	for i, r := range s.rows {
 		d2 := 0.0
 		for k, v := range row {
-			if d2 += s.square[k][v][r[k]]; d2 >= farOff {
+			switch {
+			case s.order[k]:
+				d := (s.coords[k][v] - s.coords[k][r[k]]) / bandwidth
+				d2 += d * d
+			case v != r[k]:
+				d2 += 1 / (bandwidth * bandwidth)
+			}
+			if d2 >= farOff {
 				break
 			}
 		}
