@@ -6,21 +6,12 @@ import (
 	"testing"
 )
 
-// curves makes a cell whose runs stand at the given ratios from the first evaluation on.
-func curves(strategy string, r *Record, ratios ...float64) Cell {
-	c := Cell{Strategy: strategy, Record: r}
-	for _, v := range ratios {
-		c.Results = append(c.Results, &Result{Curve: []float64{r.Best / v}})
-	}
-	return c
-}
-
 func TestMarginsTellBehindFromWithinTheInterval(t *testing.T) {
 	t.Parallel()
 	a, b := &Record{Header: Header{Name: "a"}, Best: 2}, &Record{Header: Header{Name: "b"}, Best: 3}
 	cells := []Cell{
-		curves("ours", a, 0.50, 0.51, 0.49, 0.50), curves("ours", b, 0.2, 0.9, 0.4, 0.7),
-		curves("random", a, 0.60, 0.61, 0.59, 0.60), curves("random", b, 0.6, 0.6, 0.5, 0.7),
+		flat("ours", a, 0.50, 0.51, 0.49, 0.50), flat("ours", b, 0.2, 0.9, 0.4, 0.7),
+		flat("random", a, 0.60, 0.61, 0.59, 0.60), flat("random", b, 0.6, 0.6, 0.5, 0.7),
 	}
 	margins := Margins(cells, "ours", "random")
 	if len(margins) != 2*len(rivalled) {

@@ -189,54 +189,48 @@ func TestRequirement(t *testing.T) {
 func TestShippedStructures(t *testing.T) {
 	t.Parallel()
 	cc := compiler(t)
-	for _, name := range tasks.Names() {
-		loaded, err := task.LoadFS(tasks.FS, name+"/task.yaml")
-		if err != nil {
-			t.Fatal(err)
+	eachShipped(t, cc, func(tk *harness.Task, s *harness.Structure) {
+		configs := []harness.Configuration{nil}
+		if os.Getenv("RIDGEPOINT_LONG") != "" {
+			configs = append(configs, extremes(tk, s)...)
 		}
-		structures, err := loaded.Structures(harness.TargetCUDA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range structures {
-			if meets(s.Requires["toolkit"], cc.Toolkit()) != nil {
-				continue
+		t.Run(tk.Name+"/"+s.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, config := range configs {
+				compileShipped(t, cc, tk, s, config)
 			}
-			configs := []harness.Configuration{nil}
-			if os.Getenv("RIDGEPOINT_LONG") != "" {
-				configs = append(configs, extremes(loaded.Task, s)...)
-			}
-			t.Run(name+"/"+s.Name, func(t *testing.T) {
-				t.Parallel()
-				for _, config := range configs {
-					compileShipped(t, cc, loaded.Task, s, config)
-				}
-			})
-		}
-	}
+		})
+	})
 }
 
 // BenchmarkShipped compiles each shipped structure's default, one after another, which is what one candidate waits for.
 func BenchmarkShipped(b *testing.B) {
 	cc := compiler(b)
+	eachShipped(b, cc, func(tk *harness.Task, s *harness.Structure) {
+		b.Run(tk.Name+"/"+s.Name, func(b *testing.B) {
+			for b.Loop() {
+				compileShipped(b, cc, tk, s, nil)
+			}
+		})
+	})
+}
+
+// eachShipped calls visit with every shipped CUDA structure that the toolkit here is new enough for.
+func eachShipped(t testing.TB, cc *Compiler, visit func(*harness.Task, *harness.Structure)) {
+	t.Helper()
 	for _, name := range tasks.Names() {
 		loaded, err := task.LoadFS(tasks.FS, name+"/task.yaml")
 		if err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
 		structures, err := loaded.Structures(harness.TargetCUDA)
 		if err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
 		for _, s := range structures {
-			if meets(s.Requires["toolkit"], cc.Toolkit()) != nil {
-				continue
+			if meets(s.Requires["toolkit"], cc.Toolkit()) == nil {
+				visit(loaded.Task, s)
 			}
-			b.Run(name+"/"+s.Name, func(b *testing.B) {
-				for b.Loop() {
-					compileShipped(b, cc, loaded.Task, s, nil)
-				}
-			})
 		}
 	}
 }
