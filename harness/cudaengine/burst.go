@@ -30,10 +30,8 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 				if i+1 < n {
 					return errors.New("only the last launch of a burst may be on inputs never met before")
 				}
-				if b.mixed == nil {
-					if b.mixed, err = b.mixable(s); err != nil {
-						return err
-					}
+				if err := b.mixable(s); err != nil {
+					return err
 				}
 				continue
 			}

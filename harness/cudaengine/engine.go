@@ -115,7 +115,7 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 	if e.masters.limit == 0 {
 		e.masters.limit = total / 2
 	}
-	e.flushN = max(FlushTimes*e.info.L2Bytes, 1<<20)
+	e.flushN = FlushBytes(e.info.L2Bytes)
 	if e.flush, err = s.Alloc(e.flushN); err != nil {
 		return err
 	}

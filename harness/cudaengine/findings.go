@@ -89,38 +89,37 @@ func (b *Bench) signature(i, output int) uint64 {
 // host, which knows patterns.
 func (b *Bench) Compare(ctx context.Context, set *verify.Set, seed uint64, whole bool) ([]verify.Comparison, error) {
 	all := make([]verify.Comparison, len(b.outputs))
-	if p := b.prepared[set.Key]; p != nil && p == b.judgedAt {
-		right := true
-		for o := range b.outputs {
-			var err error
-			if all[o], err = b.judged(p, 0, o, true); err != nil {
-				return nil, b.wrap("compare the outputs", err)
+	p, wrong := b.prepared[set.Key], false
+	if p == nil || p != b.judgedAt {
+		err := b.engine.do(setupLimit, func(s *device.Session) (err error) {
+			if p, err = b.use(s, set); err != nil {
+				return err
 			}
-			right = right && all[o].Mismatches == 0
-		}
-		if right {
-			return all, ctx.Err()
-		}
-	}
-	err := b.engine.do(setupLimit, func(s *device.Session) error {
-		p, err := b.use(s, set)
+			return b.again(s, p, seed, whole)
+		})
 		if err != nil {
-			return err
+			return all, b.wrap("compare the outputs", err)
 		}
-		whole = whole || p == b.judgedAt
-		if p != b.judgedAt {
-			if err := b.again(s, p, seed, whole); err != nil {
-				return err
-			}
+	} else {
+		whole = true
+	}
+	for o := range b.outputs {
+		var err error
+		if all[o], err = b.judged(p, 0, o, whole); err != nil {
+			return all, b.wrap("compare the outputs", err)
 		}
+		wrong = wrong || all[o].Mismatches > 0
+	}
+	if !wrong {
+		return all, ctx.Err()
+	}
+	err := b.engine.do(setupLimit, func(s *device.Session) (err error) {
 		for o := range b.outputs {
-			if all[o], err = b.judged(p, 0, o, whole); err != nil {
-				return err
+			if all[o].Mismatches == 0 {
+				continue
 			}
-			if all[o].Mismatches > 0 {
-				if all[o], err = b.closer(s, set, o, seed); err != nil {
-					return err
-				}
+			if all[o], err = b.closer(s, set, o, seed); err != nil {
+				return err
 			}
 		}
 		return ctx.Err()

@@ -13,6 +13,9 @@ import (
 // inputs had been rewritten in part; behind three times the medians of all eight were within 1.2 %, however the inputs were written.
 const FlushTimes = 3
 
+// FlushBytes is the size of that buffer for a cache.
+func FlushBytes(l2Bytes int64) int64 { return max(FlushTimes*l2Bytes, 1<<20) }
+
 // Flush overwrites a buffer of FlushTimes the L2 cache. It is queued by the Launch that follows, right before the first event: the
 // time that the sweep takes hides the launch's own latency.
 func (b *Bench) Flush(context.Context) error {

@@ -17,10 +17,8 @@ func (b *Bench) WriteMixed(_ context.Context, set *verify.Set, seed uint64) erro
 		if err != nil {
 			return err
 		}
-		if b.mixed == nil {
-			if b.mixed, err = b.mixable(s); err != nil {
-				return err
-			}
+		if err := b.mixable(s); err != nil {
+			return err
 		}
 		if err := errors.Join(b.engine.begin(s), b.mix(s, p, seed)); err != nil {
 			return err
@@ -48,13 +46,16 @@ func (b *Bench) mix(s *device.Session, p *prepared, seed uint64) error {
 	return nil
 }
 
-// mixable makes a master of the bench's own in memory that all benches share, whose inputs WriteMixed fills.
-func (b *Bench) mixable(s *device.Session) (*prepared, error) {
+// mixable makes b.mixed where there is none yet: its master lies in memory that all benches share, and mix fills its inputs.
+func (b *Bench) mixable(s *device.Session) error {
+	if b.mixed != nil {
+		return nil
+	}
 	tensors := b.layout.Plan.Tensors
 	m := &master{inputs: make([]device.Ptr, len(tensors)), expected: make([]device.Ptr, len(tensors)), proj: map[int]*projection{}}
 	places, _, need := place(tensors, 0)
 	if err := b.engine.mixing.reserve(s, need); err != nil {
-		return nil, err
+		return err
 	}
 	for i, x := range tensors {
 		if x.Role != harness.RoleOut {
@@ -62,5 +63,9 @@ func (b *Bench) mixable(s *device.Session) (*prepared, error) {
 		}
 	}
 	p := &prepared{master: m}
-	return p, b.turnTables(s, p, nil)
+	if err := b.turnTables(s, p, nil); err != nil {
+		return err
+	}
+	b.mixed = p
+	return nil
 }
