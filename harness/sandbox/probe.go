@@ -56,6 +56,7 @@ func tryNamespaces() (namespaces, mounts bool) {
 		return false, false
 	}
 	bare := exec.Command(program)
+	bare.Env = []string{}
 	bare.SysProcAttr = &syscall.SysProcAttr{}
 	isolate(bare.SysProcAttr, false)
 	if bare.Run() != nil {

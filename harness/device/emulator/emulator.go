@@ -63,7 +63,9 @@ func Install(ctx context.Context, dir string) (*Emulator, error) {
 	if err != nil {
 		return nil, ErrNoCompiler
 	}
-	version, err := exec.CommandContext(ctx, gxx, "-dumpfullversion", "-dumpversion").Output()
+	ask := exec.CommandContext(ctx, gxx, "-dumpfullversion", "-dumpversion")
+	ask.Env = []string{"PATH=" + os.Getenv("PATH")} // no more: a model's key is in the environment
+	version, err := ask.Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its version: %w", gxx, err)
 	}
@@ -99,7 +101,7 @@ func (e *Emulator) build(ctx context.Context, dir, root string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, e.Compiler, "-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "src/driver.cpp", "-o", "libcuda.so.1", "-ldl", "-lpthread")
-	cmd.Dir = tmp
+	cmd.Dir, cmd.Env = tmp, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TMPDIR=" + tmp}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the emulated driver: %w\n%.2000s", err, out)
 	}

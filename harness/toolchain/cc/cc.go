@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -84,7 +85,9 @@ func Find(ctx context.Context, name string, config Config) (*Compiler, error) {
 func identify(ctx context.Context, path string, config Config) (*Compiler, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // no more: a model's key is in the environment
+	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its version: %w", path, err)
 	}
