@@ -5,7 +5,7 @@ launch:
     grid:
       - "ceil_div(cols, 32 if rows * cols <= SMALL else TILE_C)"
       - "ceil_div(rows, 32 if rows * cols <= SMALL else TILE_R)"
-    block: ["64 if rows * cols <= SMALL else TILE_R * TILE_C // (16 * ITEMS)"]
+    block: ["256 if rows * cols <= SMALL else TILE_R * TILE_C // (16 * ITEMS)"]
     args:  [input, output, rows, cols]
 params:
   TILE_R:  {values: [32, 64, 128]}
@@ -13,16 +13,17 @@ params:
   ITEMS:   {values: [1, 2, 4]}             # 4x4 blocks of a thread
   SWIZZLE: {values: [0, 1]}                # 1: quads of a tile line are permuted so that lanes meet no bank twice
   STORE:   {values: [0, 1]}                # 1: stores are marked as not used again
-  SMALL:   {values: [0, 65536, 262144, 1048576]}  # elements up to which tiles are 32x32, so that there are blocks for every multiprocessor
+  SMALL:   {values: [0, 65536, 262144, 1048576]}  # elements up to which 256 threads turn tiles of 32x32 by single floats
 constraints:
   - "TILE_R * TILE_C <= 8192"
   - "TILE_R * TILE_C // (16 * ITEMS) >= 32"
   - "TILE_R * TILE_C // (16 * ITEMS) <= 1024"
-default: {TILE_R: 64, TILE_C: 64, ITEMS: 1, SWIZZLE: 1, STORE: 1, SMALL: 262144}
+default: {TILE_R: 64, TILE_C: 64, ITEMS: 2, SWIZZLE: 1, STORE: 0, SMALL: 1048576}
 */
 
 // Every thread reads 4x4 blocks as four float4, turns them in its registers, and puts them as float4 into a tile of the output, which
 // is then written along its rows: only 16-byte accesses everywhere. Matrices whose sides are no multiples of 4 go by single floats.
+// So do small ones, in small tiles: there latency counts, and blocks for every multiprocessor.
 
 #define THREADS (TILE_R * TILE_C / (16 * ITEMS))
 
@@ -84,9 +85,23 @@ __device__ __forceinline__ void turn(const float* __restrict__ input, float* __r
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS > 64 ? THREADS : 64) transpose_vectors(const float* __restrict__ input, float* __restrict__ output,
-                                                                                            int rows, int cols) {
-    __shared__ float4 tile[TILE_C * TILE_R / 4];  // at least 32 x 32 floats
-    if ((long long)rows * cols <= SMALL) turn<32, 32, 1>(input, output, rows, cols, tile);
+// A 32x32 tile by 256 threads, its lines padded by one.
+__device__ __forceinline__ void small_tile(const float* __restrict__ input, float* __restrict__ output, int rows, int cols, float* tile) {
+    int x = threadIdx.x & 31, y = threadIdx.x >> 5, c0 = blockIdx.x * 32, r0 = blockIdx.y * 32;
+#pragma unroll
+    for (int j = 0; j < 32; j += 8) {
+        if (r0 + y + j < rows && c0 + x < cols) tile[(y + j) * 33 + x] = input[(size_t)(r0 + y + j) * cols + c0 + x];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 32; j += 8) {
+        if (c0 + y + j < cols && r0 + x < rows) output[(size_t)(c0 + y + j) * rows + r0 + x] = tile[x * 33 + y + j];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS > 256 ? THREADS : 256) transpose_vectors(const float* __restrict__ input, float* __restrict__ output,
+                                                                                              int rows, int cols) {
+    __shared__ float4 tile[TILE_C * TILE_R / 4 > 264 ? TILE_C * TILE_R / 4 : 264];  // at least 32 x 33 floats
+    if ((long long)rows * cols <= SMALL) small_tile(input, output, rows, cols, reinterpret_cast<float*>(tile));
     else turn<TILE_R, TILE_C, ITEMS>(input, output, rows, cols, tile);
 }
