@@ -3,29 +3,36 @@ direction: swizzled-vectors
 launch:
   - kernel: transpose_vectors
     grid:
-      - "ceil_div(cols, 32 if rows * cols <= SMALL else TILE_C)"
-      - "ceil_div(rows, 32 if rows * cols <= SMALL else TILE_R)"
-    block: ["256 if rows * cols <= SMALL else TILE_R * TILE_C // (16 * ITEMS)"]
+      - "ceil_div(cols, 8 * LANES if rows * cols <= DIRECT else TILE_C)"
+      - "ceil_div(rows, 256 // LANES if rows * cols <= DIRECT else TILE_R)"
+    block: ["128 if rows * cols <= DIRECT else TILE_R * TILE_C // (16 * ITEMS)"]
     args:  [input, output, rows, cols]
 params:
-  TILE_R:  {values: [32, 64, 128]}
-  TILE_C:  {values: [32, 64, 128]}
-  ITEMS:   {values: [1, 2, 4]}             # 4x4 blocks of a thread
-  SWIZZLE: {values: [0, 1]}                # 1: quads of a tile line are permuted so that lanes meet no bank twice
-  STORE:   {values: [0, 1]}                # 1: stores are marked as not used again
-  SMALL:   {values: [0, 65536, 262144, 1048576]}  # elements up to which 256 threads turn tiles of 32x32 by single floats
+  DIRECT:  {values: [0, 262144, 1048576, 2097152, 4194304, 1073741824]}  # elements up to which nothing goes through shared memory
+  LANES:   {values: [2, 4, 8, 16], when: "DIRECT > 0"}            # there: lanes of a warp along the columns; the others along rows
+  TILE_R:  {values: [32, 64, 128], when: "DIRECT < 1073741824"}
+  TILE_C:  {values: [32, 64, 128], when: "DIRECT < 1073741824"}
+  ITEMS:   {values: [1, 2, 4], when: "DIRECT < 1073741824"}       # 4x4 blocks of a thread
+  SWIZZLE: {values: [0, 1], when: "DIRECT < 1073741824"}          # 1: quads of a tile line are permuted so that lanes meet no bank twice
+  STORE:   {values: [0, 1]}                                       # 1: stores are marked as not used again
 constraints:
   - "TILE_R * TILE_C <= 8192"
   - "TILE_R * TILE_C // (16 * ITEMS) >= 32"
   - "TILE_R * TILE_C // (16 * ITEMS) <= 1024"
-default: {TILE_R: 64, TILE_C: 64, ITEMS: 2, SWIZZLE: 1, STORE: 0, SMALL: 1048576}
+default: {DIRECT: 2097152, LANES: 4, TILE_R: 64, TILE_C: 64, ITEMS: 2, SWIZZLE: 1, STORE: 0}
 */
 
-// Every thread reads 4x4 blocks as four float4, turns them in its registers, and puts them as float4 into a tile of the output, which
-// is then written along its rows: only 16-byte accesses everywhere. Matrices whose sides are no multiples of 4 go by single floats.
-// So do small ones, in small tiles: there latency counts, and blocks for every multiprocessor.
+// Every thread reads 4x4 blocks as four float4 and turns them in its registers. Small matrices are written from there: a barrier costs
+// them more than it brings, and lanes are laid so that a warp's reads and writes both fill sectors of 32 bytes, which is what memory
+// moves. Large ones go as float4 through a tile of the output, which is then written along its rows. Matrices whose sides are no
+// multiples of 4 go by single floats.
 
 #define THREADS (TILE_R * TILE_C / (16 * ITEMS))
+
+__device__ __forceinline__ void store(float4* at, float4 v) {
+    if (STORE) __stcs(at, v);
+    else *at = v;
+}
 
 // Where the quad `q` of line `c` of an output tile with `quads` quads a line lies.
 __device__ __forceinline__ int place(int c, int q, int quads) { return c * quads + (SWIZZLE ? q ^ ((c >> 2) & (quads - 1)) : q); }
@@ -48,7 +55,8 @@ __device__ __forceinline__ void scalar_tile(const float* input, float* output, i
 }
 
 template <int R, int C, int K>  // rows and columns of a tile, 4x4 blocks of a thread
-__device__ __forceinline__ void turn(const float* __restrict__ input, float* __restrict__ output, int rows, int cols, float4* tile) {
+__device__ __forceinline__ void turn(const float* __restrict__ input, float* __restrict__ output, int rows, int cols) {
+    __shared__ float4 tile[R * C / 4];
     constexpr int N = R * C / (16 * K), QUADS_R = R / 4, QUADS_C = C / 4;
     if (((rows | cols) & 3) > 0) {
         scalar_tile<R, C, N>(input, output, rows, cols, reinterpret_cast<float*>(tile));
@@ -78,30 +86,38 @@ __device__ __forceinline__ void turn(const float* __restrict__ input, float* __r
     for (int k = 0; k < 4 * K; k++) {
         int i = k * N + (int)threadIdx.x, c = i / QUADS_R, q = i % QUADS_R;
         if (c0 + c < cols && r0 + 4 * q < rows) {
-            float4* at = reinterpret_cast<float4*>(output + (size_t)(c0 + c) * rows + r0 + 4 * q);
-            if (STORE) __stcs(at, tile[place(c, q, QUADS_R)]);
-            else *at = tile[place(c, q, QUADS_R)];
+            store(reinterpret_cast<float4*>(output + (size_t)(c0 + c) * rows + r0 + 4 * q), tile[place(c, q, QUADS_R)]);
         }
     }
 }
 
-// A 32x32 tile by 256 threads, its lines padded by one.
-__device__ __forceinline__ void small_tile(const float* __restrict__ input, float* __restrict__ output, int rows, int cols, float* tile) {
-    int x = threadIdx.x & 31, y = threadIdx.x >> 5, c0 = blockIdx.x * 32, r0 = blockIdx.y * 32;
-#pragma unroll
-    for (int j = 0; j < 32; j += 8) {
-        if (r0 + y + j < rows && c0 + x < cols) tile[(y + j) * 33 + x] = input[(size_t)(r0 + y + j) * cols + c0 + x];
+// One 4x4 block by each of 128 threads, four warps as two times two.
+__device__ __forceinline__ void direct(const float* __restrict__ input, float* __restrict__ output, int rows, int cols) {
+    constexpr int ROW_LANES = 32 / LANES;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int c = 4 * ((2 * blockIdx.x + (warp & 1)) * LANES + lane % LANES), r = 4 * ((2 * blockIdx.y + (warp >> 1)) * ROW_LANES + lane / LANES);
+    if (((rows | cols) & 3) > 0) {
+        for (int i = 0; i < 16; i++) {
+            if (r + i / 4 < rows && c + i % 4 < cols) output[(size_t)(c + i % 4) * rows + r + i / 4] = input[(size_t)(r + i / 4) * cols + c + i % 4];
+        }
+        return;
     }
-    __syncthreads();
+    if (r >= rows || c >= cols) return;
+    float4 v[4];
 #pragma unroll
-    for (int j = 0; j < 32; j += 8) {
-        if (c0 + y + j < cols && r0 + x < rows) output[(size_t)(c0 + y + j) * rows + r0 + x] = tile[x * 33 + y + j];
-    }
+    for (int j = 0; j < 4; j++) v[j] = *reinterpret_cast<const float4*>(input + (size_t)(r + j) * cols + c);
+    float4* at = reinterpret_cast<float4*>(output + (size_t)c * rows + r);
+    size_t step = rows >> 2;
+    store(at, make_float4(v[0].x, v[1].x, v[2].x, v[3].x));
+    store(at + step, make_float4(v[0].y, v[1].y, v[2].y, v[3].y));
+    store(at + 2 * step, make_float4(v[0].z, v[1].z, v[2].z, v[3].z));
+    store(at + 3 * step, make_float4(v[0].w, v[1].w, v[2].w, v[3].w));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS > 256 ? THREADS : 256) transpose_vectors(const float* __restrict__ input, float* __restrict__ output,
+extern "C" __global__ void __launch_bounds__(THREADS > 128 ? THREADS : 128) transpose_vectors(const float* __restrict__ input, float* __restrict__ output,
                                                                                               int rows, int cols) {
-    __shared__ float4 tile[TILE_C * TILE_R / 4 > 264 ? TILE_C * TILE_R / 4 : 264];  // at least 32 x 33 floats
-    if ((long long)rows * cols <= SMALL) small_tile(input, output, rows, cols, reinterpret_cast<float*>(tile));
-    else turn<TILE_R, TILE_C, ITEMS>(input, output, rows, cols, tile);
+    if ((long long)rows * cols <= DIRECT) direct(input, output, rows, cols);
+#if DIRECT < 1073741824
+    else turn<TILE_R, TILE_C, ITEMS>(input, output, rows, cols);
+#endif
 }
