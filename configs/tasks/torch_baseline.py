@@ -3,10 +3,10 @@
 
     python3 torch_baseline.py TASK [SIZE ...]       a size is DIM=VALUE,DIM=VALUE,...; none: the task's scored sizes for cuda
 
-Prints one line a size, "SIZE MICROSECONDS": the median of 50 launches after 10, each behind a write of three times the L2 cache (and
-where a call reads at least a quarter of the cache and writes less than a sixteenth, a read of a clean buffer behind that) and
-between two events, as Ridgepoint measures its candidates. A pause on the device before each write lets Python get ahead, so that
-no launch is waited for. Inputs are normal float32; TF32 is off.
+Prints one line a size, "SIZE MICROSECONDS": the median of 50 launches after 10, each behind a write of three times the L2 cache
+(where a call reads at least a quarter of the cache and writes less than a sixteenth: a read of as much) and between two events, as
+Ridgepoint measures its candidates. A pause on the device before each flush lets Python get ahead, so that no launch is waited for.
+Inputs are normal float32; TF32 is off.
 """
 import argparse
 import statistics
@@ -87,13 +87,14 @@ def reads_mostly(task, size, cache):
     return task == "reduce_sum" and 4 * size["rows"] * size["cols"] >= cache // 4 and 4 * size["rows"] < cache // 16
 
 
-def measure(call, flush, clean, warmup, timed):
+def measure(call, flush, reads, warmup, timed):
     times = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(warmup + timed)]
     for i, (start, end) in enumerate(times):
         torch.cuda._sleep(PAUSE_CYCLES)
-        flush.fill_(float(i))
-        if clean is not None:
-            clean.sum()
+        if reads:
+            flush.sum()
+        else:
+            flush.fill_(float(i))
         start.record()
         call()
         end.record()
@@ -117,13 +118,11 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     cache = torch.cuda.get_device_properties(0).L2_cache_size
-    flush = torch.empty(3 * cache // 4, device="cuda", dtype=torch.float32)
-    clean = torch.zeros(cache // 4, device="cuda", dtype=torch.float32)
+    flush = torch.zeros(3 * cache // 4, device="cuda", dtype=torch.float32)
     make, sizes = TASKS[args.task]
     with torch.no_grad():
         for size in args.sizes or sizes:
-            behind = clean if reads_mostly(args.task, size, cache) else None
-            us = measure(make(**size), flush, behind, args.warmup, args.timed)
+            us = measure(make(**size), flush, reads_mostly(args.task, size, cache), args.warmup, args.timed)
             print(",".join(f"{k}={v}" for k, v in size.items()), f"{us:.3f}", flush=True)
 
 

@@ -52,8 +52,6 @@ type Engine struct {
 	poison  map[harness.DType]poisonBlock
 	flush   device.Ptr
 	flushN  int64
-	clean   device.Ptr // zeros, read behind a flush where a launch hardly writes
-	cleanN  int64
 	sink    device.Ptr // a word that rp_scribble might write to
 	signKey uint64
 	proven  uint64 // keys of proofs drawn so far
@@ -120,13 +118,6 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 		return err
 	}
 	if e.sink, err = s.Alloc(256); err != nil {
-		return err
-	}
-	e.cleanN = max(e.info.L2Bytes, 1<<20)
-	if e.clean, err = s.Alloc(e.cleanN); err != nil {
-		return err
-	}
-	if err := s.Memset(e.stream, e.clean, 0, e.cleanN); err != nil {
 		return err
 	}
 	e.masters.init()

@@ -431,8 +431,8 @@ func TestLargeInputsAreLookedAtInParts(t *testing.T) {
 	}
 }
 
-// TestReadingIsTimedBehindACleanCache sums a vector larger than a quarter of the cache: the clean read behind its flush leaves its
-// result alone.
+// TestReadingIsTimedBehindACleanCache sums a vector larger than a quarter of the cache: the flush before its launches reads, so that
+// no line of it waits to be written, and leaves the result alone.
 func TestReadingIsTimedBehindACleanCache(t *testing.T) {
 	const text = `task_name: total
 description: Sum.
@@ -459,9 +459,15 @@ targets: {cuda: {arch: emulated, baseline: x.cu}}
 		return map[string][]float64{"c": {s}}, nil
 	}
 	b := bindTask(t, setup(t), tk, sum, source, 2<<20, "total")
+	if _, _, err := b.bench.(*cudaengine.Bench).Swept(); err != nil {
+		t.Fatal(err)
+	}
 	shots, err := b.bench.(verify.Burster).Burst(context.Background(), &verify.Burst{Rewrite: true, Limit: 10 * time.Second, Launches: []verify.BurstLaunch{{Set: b.set, Seed: 1, Whole: true}, {Set: b.set, Seed: 2}}})
 	if err != nil || len(shots) != 2 {
 		t.Fatal(err)
+	}
+	if overwritten, _, err := b.bench.(*cudaengine.Bench).Swept(); err != nil || overwritten {
+		t.Errorf("the flush wrote (%t), %v", overwritten, err)
 	}
 	for i, s := range shots {
 		if s.Breach != nil || s.Comparisons[0].Unwritten != 0 || s.Comparisons[0].NonFinite != 0 || s.Comparisons[0].MaxAbs > 1 {

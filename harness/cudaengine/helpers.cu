@@ -568,8 +568,8 @@ extern "C" __global__ void rp_fill(float* p, u64 n, u64 seed) {
         p[i] = (float)(u32)(rp_mix(seed ^ i) >> 40) * (2.f / 16777216.f) - 1.f;
 }
 
-// rp_read reads 16 bytes a thread and step and keeps nothing: what lies in the cache afterwards is as memory has it. sink is
-// never written, which the compiler cannot know.
+// rp_read reads 16 bytes a thread and step and keeps nothing: what lies in the cache afterwards is as memory has it. sink makes the
+// compiler read: what it is given means nothing.
 extern "C" __global__ void rp_read(const uint4* p, u64 chunks, u64* sink) {
     u32 seen = 0;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < chunks; i += (u64)gridDim.x * blockDim.x) {

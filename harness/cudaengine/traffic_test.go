@@ -7,8 +7,7 @@ import (
 	"ridgepoint/harness/task"
 )
 
-// TestTraffic wants a clean buffer read behind the flush where a launch fills the cache by reading and hardly writes, and nowhere
-// else.
+// TestTraffic wants the flush to read where a launch fills the cache by reading and hardly writes, and nowhere else.
 func TestTraffic(t *testing.T) {
 	t.Parallel()
 	const l2 = 60 << 20
