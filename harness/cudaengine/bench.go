@@ -29,6 +29,8 @@ type Bench struct {
 	before   []int64 // length of the red zone before each buffer
 	outputs  []int
 	prepared map[string]*prepared
+	others   []*Bench // the same plan over buffers elsewhere (see round); made with the first burst that goes round
+	owner    *Bench   // whose others it is among; itself where it is nobody's
 
 	current    *prepared // what Write or WriteMixed wrote last
 	mixed      *prepared // of WriteMixed; nil until it is called
@@ -69,11 +71,6 @@ func (b *Bench) bind(s *device.Session) error {
 		}
 		return err
 	}
-	buffers, zones, _ := place(b.extents, e.arena.base)
-	b.buffers, b.zoneN = buffers, len(zones)/zoneBytes
-	for i := range buffers {
-		b.before = append(b.before, int64(binary.LittleEndian.Uint64(zones[2*i*zoneBytes+8:])))
-	}
 	b.outputs = b.layout.Outputs()
 	b.inputs, b.reads = traffic(b.extents, e.info.L2Bytes)
 	b.rewrites = slices.ContainsFunc(b.extents, func(x task.Extent) bool { return x.Role == harness.RoleInOut })
@@ -82,12 +79,25 @@ func (b *Bench) bind(s *device.Session) error {
 		lengths[i] = x.Bytes()
 	}
 	shares, n := tiles(lengths, len(b.layout.Plan.Tensors), turnBlocks*max(s.Info().Limits.SMs, 1))
-	at, err := b.table(s, append(zones, shares...))
-	if err != nil {
+	var err error
+	if b.tiles, err = b.table(s, shares); err != nil {
 		return err
 	}
-	b.zones, b.tiles, b.tileN = at, at.Add(int64(len(zones))), n
-	if err := b.fillZones(s); err != nil {
+	b.tileN = n
+	if err := b.settle(s, e.arena.base); err != nil {
+		return err
+	}
+	return b.fillZones(s)
+}
+
+// settle gives the buffers their places from base on.
+func (b *Bench) settle(s *device.Session, base device.Ptr) (err error) {
+	buffers, zones, _ := place(b.extents, base)
+	b.buffers, b.zoneN = buffers, len(zones)/zoneBytes
+	for i := range buffers {
+		b.before = append(b.before, int64(binary.LittleEndian.Uint64(zones[2*i*zoneBytes+8:])))
+	}
+	if b.zones, err = b.table(s, zones); err != nil {
 		return err
 	}
 	b.all, err = b.launches(s, buffers)
@@ -96,8 +106,13 @@ func (b *Bench) bind(s *device.Session) error {
 
 // fillZones writes the red zones. It runs at every binding: other layouts share the memory.
 func (b *Bench) fillZones(s *device.Session) error {
-	b.engine.zoned = b
-	return b.engine.helpers.launch(s, b.engine.stream, "rp_zones_fill", b.zoneN, new(device.Args).Ptr(b.zones))
+	b.engine.zoned = b.owner
+	for _, at := range append([]*Bench{b.owner}, b.owner.others...) {
+		if err := at.engine.helpers.launch(s, at.engine.stream, "rp_zones_fill", at.zoneN, new(device.Args).Ptr(at.zones)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // table brings a table to the device for as long as the bench lives.
@@ -203,7 +218,7 @@ func (b *Bench) Write(_ context.Context, set *verify.Set) error {
 // rewrite queues the writing of all buffers. The zones among them are made whole where another bench wrote last, whose scratch may lie
 // there: in a contest a kernel was accused of what its rival had written.
 func (b *Bench) rewrite(s *device.Session, p *prepared, start uint64) error {
-	if b.engine.zoned != b {
+	if b.engine.zoned != b.owner {
 		if err := b.fillZones(s); err != nil {
 			return err
 		}
@@ -336,11 +351,15 @@ func (b *Bench) Close() error {
 	if b.engine.Lost() {
 		return nil
 	}
-	for _, p := range b.prepared {
-		p.master.pinned--
+	var owned []device.Ptr
+	var passing []*master
+	for _, at := range append([]*Bench{b}, b.others...) {
+		for _, p := range at.prepared {
+			p.master.pinned--
+		}
+		owned, passing = append(owned, at.owned...), append(passing, at.passing...)
+		at.prepared, at.owned, at.passing = map[string]*prepared{}, nil, nil // nothing is given back twice
 	}
-	owned, passing := b.owned, b.passing
-	b.prepared, b.owned, b.passing = map[string]*prepared{}, nil, nil // nothing is given back twice
 	if b.bound {
 		b.bound = false
 		b.engine.tables.leave()

@@ -18,35 +18,19 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 		return nil, nil
 	}
 	shots := make([]verify.Shotted, n)
-	used := make([]*prepared, n)
+	steps := make([]step, n)
 	err := b.engine.do(setupLimit, func(s *device.Session) error {
-		for i := range burst.Launches {
-			p, err := b.use(s, burst.Launches[i].Set)
-			if err != nil {
+		round, err := b.round(s, burst)
+		if err != nil {
+			return err
+		}
+		for i := range steps {
+			steps[i].at = round[(n-1-i)%len(round)]
+			if err := steps[i].ready(s, &burst.Launches[i], i+1 == n); err != nil {
 				return err
 			}
-			used[i] = p
-			if burst.Launches[i].Unseen {
-				if i+1 < n {
-					return errors.New("only the last launch of a burst may be on inputs never met before")
-				}
-				if err := b.mixable(s); err != nil {
-					return err
-				}
-				continue
-			}
-			for o := range b.outputs {
-				if b.projects(o, burst.Launches[i].Whole) {
-					if _, err := b.projection(s, p, o); err != nil {
-						return err
-					}
-				}
-			}
-			if err := b.proving(s, p); err != nil {
-				return err
-			}
-			if i > 0 {
-				if err := b.differ(s, used[i-1], p); err != nil {
+			if i > 0 && len(round) == 1 && !burst.Launches[i].Unseen {
+				if err := b.differ(s, steps[i-1].set, steps[i].set); err != nil {
 					return err
 				}
 			}
@@ -63,11 +47,11 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 	if b.engine.Emulated() {
 		limit = time.Duration(all) * limitOf(burst.Limit)
 	}
-	err = b.engine.do(limit, func(s *device.Session) error { return b.queue(s, burst, used, shots) })
+	err = b.engine.do(limit, func(s *device.Session) error { return b.queue(s, burst, steps, shots) })
 	if err != nil {
 		return nil, b.wrap("run the timed launches", err)
 	}
-	b.current = used[n-1]
+	b.current = steps[n-1].set
 	if burst.Launches[n-1].Unseen {
 		b.current = b.mixed
 	}
@@ -79,7 +63,7 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 			if burst.Launches[i].Unseen {
 				break
 			}
-			c, err := b.judged(used[i], i, o, burst.Launches[i].Whole)
+			c, err := b.judged(steps[i].set, i, o, burst.Launches[i].Whole)
 			if err != nil {
 				return nil, err
 			}
@@ -91,22 +75,23 @@ func (b *Bench) Burst(ctx context.Context, burst *verify.Burst) ([]verify.Shotte
 
 // queue queues the warm-ups and the launches, and reads what they gave. What follows a launch, and the rewriting for the next, are
 // queued with it, so that the device has work while the host waits for the launch to end (see sweepBehind).
-func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, shots []verify.Shotted) error {
+func (b *Bench) queue(s *device.Session, burst *verify.Burst, steps []step, shots []verify.Shotted) error {
 	e := b.engine
-	begins, ends, err := e.eventPairs(s, len(used))
+	begins, ends, err := e.eventPairs(s, len(steps))
 	if err != nil {
 		return err
 	}
-	fences, err := e.fencesOf(s, len(used))
+	fences, err := e.fencesOf(s, len(steps))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(e.warm(s), e.begin(s), b.warmUp(s, burst, used[0]), s.Record(e.heat[1], e.stream), b.first(s, burst, used[0])); err != nil {
+	if err := errors.Join(e.warm(s), e.begin(s), steps[0].warmUp(s, burst), s.Record(e.heat[1], e.stream), steps[0].first(s, burst)); err != nil {
 		return err
 	}
 	var asked *reading
-	for i := range used {
-		if i == len(used)/4 { // under load, and early enough for the answer to be there at the end
+	for i := range steps {
+		at := steps[i].at
+		if i == len(steps)/4 { // under load, and early enough for the answer to be there at the end
 			asked = e.ask()
 		}
 		if !burst.NoFlush || i == 0 && b.sweepNext {
@@ -118,13 +103,13 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 				return err
 			}
 		}
-		if err := s.Record(begins[i], b.engine.stream); err != nil {
+		if err := s.Record(begins[i], e.stream); err != nil {
 			return err
 		}
-		if err := b.run(s, b.all, b.buffers); err != nil {
+		if err := at.run(s, at.all, at.buffers); err != nil {
 			return err
 		}
-		if err := errors.Join(s.Record(ends[i], b.engine.stream), b.follow(s, burst, used, i)); err != nil {
+		if err := errors.Join(s.Record(ends[i], e.stream), follow(s, burst, steps, i)); err != nil {
 			return err
 		}
 	}
@@ -132,7 +117,7 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	if err := s.Record(e.span[1], e.stream); err != nil {
 		return err
 	}
-	if err := b.fetch(s, len(used)); err != nil {
+	if err := b.fetch(s, len(steps)); err != nil {
 		return err
 	}
 	clock, throttled := e.read(asked)
@@ -147,17 +132,54 @@ func (b *Bench) queue(s *device.Session, burst *verify.Burst, used []*prepared, 
 	return e.account(s)
 }
 
+// step is a launch of a burst: the set that its inputs are of, with the tables of the bench over whose buffers it goes.
+type step struct {
+	at  *Bench
+	set *prepared
+}
+
+// ready makes what the launch needs to know of its set.
+func (t *step) ready(s *device.Session, l *verify.BurstLaunch, last bool) (err error) {
+	b := t.at
+	if t.set, err = b.use(s, l.Set); err != nil {
+		return err
+	}
+	if l.Unseen {
+		if !last {
+			return errors.New("only the last launch of a burst may be on inputs never met before")
+		}
+		return b.mixable(s)
+	}
+	for o := range b.outputs {
+		if b.projects(o, l.Whole) {
+			if _, err := b.projection(s, t.set, o); err != nil {
+				return err
+			}
+		}
+	}
+	if b.owner == b || l.Set.Key == "" {
+		return b.proving(s, t.set)
+	}
+	first, err := b.owner.use(s, l.Set) // bits that were right are right wherever they lie
+	if err != nil {
+		return err
+	}
+	err = b.owner.proving(s, first)
+	t.set.proofs, t.set.proofKey = first.proofs, first.proofKey
+	return err
+}
+
 // warmUp queues the launches before the first that counts. Their inputs are written once, where the kernel does not write them.
-func (b *Bench) warmUp(s *device.Session, burst *verify.Burst, p *prepared) error {
-	start := uint64(verify.PoisonStart(burst.Launches[0].Seed))
+func (t *step) warmUp(s *device.Session, burst *verify.Burst) error {
+	b, start := t.at, uint64(verify.PoisonStart(burst.Launches[0].Seed))
 	var err error
 	if burst.Warmups > 0 {
-		err = b.rewrite(s, p, start)
+		err = b.rewrite(s, t.set, start)
 	}
 	err = errors.Join(err, s.Record(b.engine.heat[0], b.engine.stream))
 	for i := 0; i < burst.Warmups && err == nil; i++ {
 		if i > 0 && b.rewrites {
-			err = b.rewrite(s, p, start)
+			err = b.rewrite(s, t.set, start)
 		}
 		err = errors.Join(err, b.run(s, b.all, b.buffers))
 	}
@@ -165,7 +187,8 @@ func (b *Bench) warmUp(s *device.Session, burst *verify.Burst, p *prepared) erro
 }
 
 // first queues what the first launch needs before the flush.
-func (b *Bench) first(s *device.Session, burst *verify.Burst, p *prepared) error {
+func (t *step) first(s *device.Session, burst *verify.Burst) error {
+	b, p := t.at, t.set
 	b.start = uint64(verify.PoisonStart(burst.Launches[0].Seed))
 	if burst.Launches[0].Unseen {
 		if err := b.mix(s, p, burst.Launches[0].Seed); err != nil {
@@ -177,26 +200,27 @@ func (b *Bench) first(s *device.Session, burst *verify.Burst, p *prepared) error
 }
 
 // follow queues what lies between launch i and the flush of the next.
-func (b *Bench) follow(s *device.Session, burst *verify.Burst, used []*prepared, i int) error {
-	l := &burst.Launches[i]
-	t := &turn{of: used[i], slot: i, whole: l.Whole, draw: mix(b.engine.signKey ^ l.Seed)}
+func follow(s *device.Session, burst *verify.Burst, steps []step, i int) error {
+	l, b := &burst.Launches[i], steps[i].at
+	t := &turn{of: steps[i].set, slot: i, whole: l.Whole, draw: mix(b.engine.signKey ^ l.Seed)}
 	if l.Unseen {
 		t.of = b.mixed
 	}
-	if i+1 == len(used) {
+	if i+1 == len(steps) {
 		return b.turn(s, t)
 	}
-	following := &burst.Launches[i+1]
+	following, next := &burst.Launches[i+1], steps[i+1]
+	t.at = next.at
 	if following.Unseen {
-		if err := b.mix(s, used[i+1], following.Seed); err != nil {
+		if err := next.at.mix(s, next.set, following.Seed); err != nil {
 			return err
 		}
-		t.next = b.mixed
-	} else if burst.Rewrite || used[i+1] != used[i] {
-		t.next = used[i+1]
+		t.next = next.at.mixed
+	} else if burst.Rewrite || next.set != steps[i].set {
+		t.next = next.set
 	}
 	t.nextWhole, t.start = following.Whole, uint64(verify.PoisonStart(following.Seed))
-	return errors.Join(b.turn(s, t), b.spoil(s, burst, i+1))
+	return errors.Join(b.turn(s, t), next.at.spoil(s, burst, i+1))
 }
 
 // spoil scribbles before a launch that is compared whole; the others would pay for it and show nothing more.

@@ -431,12 +431,13 @@ __device__ __forceinline__ void rp_finish(const Output& o, u32 index, Result* ou
 
 // rp_turn is all that lies between two launches: its first zoneCount blocks look at the red zones, and each of the others at its
 // share of a buffer, an input against its copy and an output against its expected values or by projections, and then rewrites or
-// poisons that share for the next launch, where next lists how. The last block signs what was found.
+// poisons that share for the next launch, where next lists how. With apart the next launch has its buffers elsewhere, and what this
+// one wrote is poisoned as well. The last block signs what was found.
 //
 // every and phase say which shares of the inputs are looked at: one in every. These are written whole for the next launch; with
 // deltas, of the others what differs is written. With whole no output is compared by projections or by proofs.
 extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, u32 zoneCount, u32 whole, const Tile* tiles, const Look* looks, Proof* proofs, u32 every, u32 phase,
-                                                             const Move* moves, const Move* next, const Delta* deltas, u64 nextStart,
+                                                             const Move* moves, const Move* next, u32 apart, const Delta* deltas, u64 nextStart,
                                                              const Output* outputs, u32 outputCount, u64 start, Breach* breach, u64 key, u64 proofKey, u64 maskKey, u64 maskPad) {
     Result* results = (Result*)(breach + 1);
     if (blockIdx.x < zoneCount) {
@@ -459,6 +460,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) rp_turn(const Zone* zones, 
             u32 count = deltas && l.master && !looking ? deltas[mine].count : RP_NONE;
             if (count == RP_NONE) rp_move(m, t, nextStart);
             else rp_step(m, t, deltas + mine, count);
+            if (apart && !l.master) rp_move(moves[t.item], t, nextStart);
         }
     }
     u32& last = rp_scratch().last;

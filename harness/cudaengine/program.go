@@ -41,6 +41,7 @@ func (p *Program) Close() error {
 // Bind makes the buffers of one size and resolves the kernels.
 func (p *Program) Bind(_ context.Context, l *verify.Layout) (verify.Bench, error) {
 	b := &Bench{program: p, engine: p.engine, layout: l, prepared: map[string]*prepared{}}
+	b.owner = b
 	err := p.engine.do(setupLimit, func(s *device.Session) error { return b.bind(s) })
 	if err != nil {
 		return nil, errors.Join(p.engine.stop(fmt.Sprintf("bind size %s", l.Size), err), b.Close())

@@ -9,7 +9,8 @@ import (
 // Of inputs of more than inspectWholeBytes one of inspectEvery parts, drawn anew for each launch, is looked at after a launch that is
 // not compared whole, and written whole for the next; elsewhere the elements are written in which the next set differs. All is looked
 // at after the first, the last and a random launch, and looked at and written before them. So nothing is written over that was not
-// looked at, but for those few elements: a change that a kernel makes to its inputs lasts until it is seen.
+// looked at, but for those few elements: a change that a kernel makes to its inputs lasts until it is seen. Where launches go round
+// several places all is looked at and written each time.
 const (
 	inspectWholeBytes = 4 << 20
 	inspectEvery      = 8
@@ -22,7 +23,8 @@ type turn struct {
 	whole bool      // look at all of the inputs and compare all of the outputs
 	draw  uint64    // chooses the part of large inputs where whole is not asked for
 
-	next      *prepared // the set of the launch that follows, for which all is rewritten; nil: nothing is
+	at        *Bench    // over whose buffers the launch that follows goes: this bench, or another of its round
+	next      *prepared // the set of that launch, for which all is rewritten; nil: nothing is
 	nextWhole bool      // it is compared whole
 	start     uint64    // of its poison
 }
@@ -35,7 +37,11 @@ func (b *Bench) turn(s *device.Session, t *turn) error {
 	if !t.whole {
 		whole = 0
 	}
-	if large && !t.whole && !(t.next != nil && t.nextWhole) {
+	apart := uint32(0)
+	if t.next != nil && t.at != b {
+		apart = 1
+	}
+	if large && !t.whole && apart == 0 && !(t.next != nil && t.nextWhole) {
 		every = inspectEvery
 	}
 	var next, deltas device.Ptr
@@ -50,13 +56,13 @@ func (b *Bench) turn(s *device.Session, t *turn) error {
 		outputs = 0
 	}
 	args := new(device.Args).Ptr(b.zones).Uint32(uint32(b.zoneN)).Uint32(whole).Ptr(b.tiles).Ptr(t.of.looks).Ptr(t.of.proofs).Uint32(every).Uint32(uint32(t.draw % uint64(every))).
-		Ptr(t.of.moves).Ptr(next).Ptr(deltas).Uint64(t.start).
+		Ptr(t.of.moves).Ptr(next).Uint32(apart).Ptr(deltas).Uint64(t.start).
 		Ptr(t.of.outputs).Uint32(uint32(outputs)).Uint64(b.start).Ptr(b.slot(t.slot)).Uint64(b.engine.keyOf(t.slot)).Uint64(t.of.proofKey).Uint64(b.engine.maskKey).Uint64(b.engine.maskPad)
 	if err := b.engine.helpers.launch(s, b.engine.stream, "rp_turn", b.zoneN+b.tileN, args); err != nil {
 		return err
 	}
 	if t.next != nil {
-		b.start = t.start
+		t.at.start = t.start
 	}
 	return nil
 }
