@@ -29,6 +29,9 @@ type Plan struct {
 	Deadline time.Duration `json:"deadline,omitempty"`
 	// Profile asks for a digest of each launch at the largest scored size, by Nsight Compute where it runs.
 	Profile bool `json:"profile,omitempty"`
+	// Processes is in how many fresh processes of the device the candidate is measured, one after the other, their samples together; 0:
+	// in the one that is there. For the GPU targets.
+	Processes int `json:"processes,omitempty"`
 	// FreshCache builds in an empty cache and a fresh process: the replay.
 	FreshCache bool `json:"fresh_cache,omitempty"`
 }

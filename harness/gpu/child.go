@@ -209,7 +209,7 @@ func (c *child) environment(compiler string) harness.Environment {
 	host, _ := os.Hostname() // "": the record then names no host
 	var u unix.Utsname
 	_ = unix.Uname(&u) // cannot fail with a valid pointer
-	flush := fmt.Sprintf("l2 %dx per launch (%d MB), then a clean read where little is written", cudaengine.FlushTimes, cudaengine.FlushBytes(c.info.L2Bytes)>>20)
+	flush := fmt.Sprintf("l2 %dx per launch (%d MB), read where little is written", cudaengine.FlushTimes, cudaengine.FlushBytes(c.info.L2Bytes)>>20)
 	return harness.Environment{
 		Ridgepoint: c.open.Version, Host: host, OS: runtime.GOOS + " " + strings.TrimRight(string(u.Release[:]), "\x00") + " " + runtime.GOARCH, Device: c.info.Name,
 		DeviceID: c.info.UUID, Cores: runtime.NumCPU(), Driver: c.version, Toolchain: compiler, Flush: flush, Sandbox: c.open.Sandbox,

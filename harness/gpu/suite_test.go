@@ -127,3 +127,28 @@ func TestScribbleIsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// TestProcesses wants a plan of three processes to verify and measure as often, each time in a child of its own, and a fault to
+// end it.
+func TestProcesses(t *testing.T) {
+	b := setup(t, "")
+	tk := b.load(t, "vadd.yaml")
+	control, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1}))
+	all := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3}))
+	if !all.Fault.Measured() || all.Errors.Compared != 3*once.Errors.Compared || all.Split.Load <= once.Split.Load {
+		t.Errorf("%v: compared %d elements after %d in one process, want three times as many", all.Fault, all.Errors.Compared, once.Errors.Compared)
+	}
+	for _, s := range all.Sizes { // on a card
+		if want := 3 * len(once.Sizes[0].SamplesUS); len(s.SamplesUS) != want {
+			t.Errorf("%s: %d samples, want %d", s.Size, len(s.SamplesUS), want)
+		}
+	}
+	wrong := strings.Replace(string(control), "a[i] + b[i]", "a[i] - b[i]", 1)
+	if r := b.judged(t, b.request(t, tk, wrong, harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3})); r.Fault != harness.FaultIncorrect {
+		t.Errorf("%v, want incorrect", r.Fault)
+	}
+}

@@ -105,7 +105,7 @@ func (b *Bout) evaluate(ctx context.Context, r *harness.Report) error {
 		apply(r, m.Stop)
 		return nil
 	}
-	merge(r, m)
+	r.Errors = worst(r.Errors, m.Errors)
 	r.Fault, r.Runtime, r.Numerical = harness.FaultNone, harness.StatusPass, harness.StatusPass
 	r.Sizes, r.Hidden, r.Censored, r.Contest = m.Sizes, m.Hidden, m.Censored, m.Contest
 	if m.Noisy {
@@ -136,14 +136,13 @@ func timedHidden(cases []verify.Case) []harness.Size {
 // MeasureSeed returns the seed that a plan's timing follows from.
 func MeasureSeed(plan uint64) uint64 { return verify.Mix(plan, 2) }
 
-// merge adds the errors of the timed launches to those of verification: the worst of both.
-func merge(r *harness.Report, m *measure.Result) {
-	if r.Errors == nil || m.Errors == nil {
-		return
+// worst adds the errors b to a: the larger maximum, and means over what both compared. Without one of them it is a.
+func worst(a, b *harness.Errors) *harness.Errors {
+	if a == nil || b == nil {
+		return a
 	}
-	a, b := r.Errors, m.Errors
 	n := float64(a.Compared + b.Compared)
-	r.Errors = &harness.Errors{
+	return &harness.Errors{
 		MaxAbs:        max(a.MaxAbs, b.MaxAbs),
 		MeanAbs:       harness.Number((float64(a.MeanAbs)*float64(a.Compared) + float64(b.MeanAbs)*float64(b.Compared)) / n),
 		MismatchRatio: (a.MismatchRatio*float64(a.Compared) + b.MismatchRatio*float64(b.Compared)) / n,
