@@ -111,8 +111,9 @@ func (b byTarget) Benchmark(ctx context.Context, r *harness.Request, build *harn
 }
 
 // ownWorker opens a worker in this process for some campaigns: one device for each of their archs, compilers for their targets.
-// A lone embedded one needs no artifacts to travel, and fetches its next task early.
+// A lone embedded one needs no artifacts to travel, and fetches its next task early. What it starts does not see the models' keys.
 func ownWorker(ctx context.Context, env environment, campaigns []*scheduler.Campaign, dir string, embedded, setup bool, log zerolog.Logger) (*queue.WorkerConfig, func() error, error) {
+	env.hideKeys(campaigns)
 	own := byTarget{}
 	var closers []func() error
 	closeAll := func() error {

@@ -17,11 +17,22 @@ import (
 type environment struct {
 	args   []string
 	getenv func(string) string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	// hideFunc keeps a variable from the processes that are started from now on; getenv still has it. nil: nothing is hidden.
+	hideFunc func(name string)
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
 	// harnessFunc opens what judges kernels, and returns how to close it; nil: the real one. Tests script it.
 	harnessFunc func(ctx context.Context, c harnessConfig) (harness.Harness, func() error, error)
+}
+
+// hide keeps variables that hold secrets from compilers, runners, profilers and whatever else is started.
+func (env environment) hide(names ...string) {
+	for _, name := range names {
+		if env.hideFunc != nil && name != "" {
+			env.hideFunc(name)
+		}
+	}
 }
 
 // The exit codes, as the README lists them.

@@ -50,6 +50,21 @@ type models struct {
 
 func newModels(s *session, log zerolog.Logger) *models { return &models{session: s, log: log} }
 
+// hideKeys keeps the keys of campaigns' models from whatever is started from now on.
+func (env environment) hideKeys(campaigns []*scheduler.Campaign) {
+	for _, c := range campaigns {
+		if !c.Settings.LLM.Active() {
+			continue
+		}
+		for _, m := range c.Settings.LLM.Pool.Models {
+			env.hide(m.KeyEnv)
+			for _, name := range m.HeaderEnv {
+				env.hide(name)
+			}
+		}
+	}
+}
+
 // drafting says whether structures may still come.
 func (m *models) drafting() bool { return m.proposer != nil && m.proposer.Drafting() }
 

@@ -35,6 +35,7 @@ func (f redisFlags) config(env environment) (queue.Config, error) {
 	}
 	c := queue.Config{Redis: or(f.Redis, "RIDGEPOINT_REDIS"), Username: or(f.RedisUser, "RIDGEPOINT_REDIS_USER"), Password: env.getenv("RIDGEPOINT_REDIS_PASSWORD"),
 		AllowUnsigned: f.AllowUnsigned, BlobDir: or(f.Blobs, "RIDGEPOINT_BLOBS")}
+	env.hide("RIDGEPOINT_REDIS_PASSWORD")
 	if c.Redis == "" {
 		c.Redis = queue.Embedded
 	}
