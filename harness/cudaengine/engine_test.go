@@ -341,6 +341,28 @@ func TestMixedInputsDiffer(t *testing.T) {
 	}
 }
 
+// TestUnseenLaunchLeavesPlacesAlone gathers by an input of places in pairs of start and end, of which none may be exchanged.
+func TestUnseenLaunchLeavesPlacesAlone(t *testing.T) {
+	const n = 4096
+	tk := taskOf(t, "float32", "a: {shape: [n], dtype: float32, role: in}, at: {shape: [n], dtype: int32, role: in}, c: {shape: [n], dtype: float32, role: out}", "a, at, c, n")
+	oracle := func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
+		return map[string][]float64{"c": in["a"]}, nil
+	}
+	source := `__device__ int first[4096], blocks;
+extern "C" __global__ void k(const float* a, const int* at, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, launches = blocks / gridDim.x;
+    if (launches == 0) first[i] = at[i];
+    c[i] = first[i] == at[i] ? a[i] : ((const float*)0)[i];
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(&blocks, 1);
+}`
+	b := bindTask(t, setup(t), tk, oracle, source, n, "k")
+	shots, err := burst(t, b, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{Unseen: true})
+	if err != nil || isWrong(b, &shots[0]) {
+		t.Fatalf("%v, want the second launch to find the places that the first found", err)
+	}
+}
+
 func TestRefusedAndCrashingLaunches(t *testing.T) {
 	b := setup(t)
 	tk := load(t, "vadd.yaml")

@@ -36,10 +36,15 @@ func (b *Bench) mix(s *device.Session, p *prepared, seed uint64) error {
 		if from == 0 {
 			continue
 		}
+		if err := s.Copy(b.engine.stream, to, from, x.Bytes()); err != nil {
+			return err
+		}
+		if !b.layout.Mixes(i) {
+			continue
+		}
 		pairs := max(x.Span/128, 1)
 		args := new(device.Args).Ptr(to).Uint64(uint64(x.Span)).Uint32(uint32(x.DType.SizeBytes())).Uint64(uint64(pairs)).Uint64(mix(seed ^ uint64(i)))
-		err := errors.Join(s.Copy(b.engine.stream, to, from, x.Bytes()), b.engine.helpers.launch(s, b.engine.stream, "rp_exchange", b.engine.blocksFor(pairs), args))
-		if err != nil {
+		if err := b.engine.helpers.launch(s, b.engine.stream, "rp_exchange", b.engine.blocksFor(pairs), args); err != nil {
 			return err
 		}
 	}

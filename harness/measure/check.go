@@ -99,7 +99,7 @@ func (b *bench) writeUnseen(ctx context.Context, s *verify.Set) (*verify.Set, er
 	mixed := &verify.Set{Key: "", Size: s.Size, Distribution: s.Distribution, Index: s.Index, Inputs: make([][]byte, len(s.Inputs)), Expected: s.Expected, Tolerances: s.Tolerances}
 	rng := rand.New(rand.NewPCG(b.seed, uint64(b.launches)))
 	for i, raw := range s.Inputs {
-		if raw != nil {
+		if mixed.Inputs[i] = raw; raw != nil && b.layout.Mixes(i) {
 			mixed.Inputs[i] = exchange(raw, b.layout.Plan.Tensors[i].DType.SizeBytes(), rng)
 		}
 	}

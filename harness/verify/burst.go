@@ -59,8 +59,8 @@ type Timeliner interface {
 	Timeline(ctx context.Context, s *Set, launches int) ([]harness.Step, error)
 }
 
-// Mixer is a Bench that can make inputs never seen before out of a set's on the device: a share of the elements of each input
-// change places. There are no expected values for them; they serve to see whether a kernel is slower on contents that it has
+// Mixer is a Bench that can make inputs never seen before out of a set's on the device: a share of the elements of each input that
+// Layout.Mixes names change places. There are no expected values for them; they serve to see whether a kernel is slower on contents that it has
 // not met.
 type Mixer interface {
 	// WriteMixed is Write with mixed inputs. Breach afterwards compares with what was written.

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"ridgepoint/harness"
@@ -97,6 +98,13 @@ func (l *Layout) Outputs() []int {
 		}
 	}
 	return out
+}
+
+// Mixes reports whether elements of a tensor change places in inputs never met before. Where there are floats, integers keep theirs: they
+// are often places in another tensor, such as where rows start, and an honest kernel that follows exchanged ones leaves its buffers.
+func (l *Layout) Mixes(tensor int) bool {
+	floats := slices.ContainsFunc(l.Plan.Tensors, func(x task.Extent) bool { return x.Role != harness.RoleOut && x.DType.IsFloat() })
+	return l.Plan.Tensors[tensor].DType.IsFloat() || !floats
 }
 
 // Shot says how one Launch is run.
