@@ -14,13 +14,8 @@ func Pool(t *harness.Task, of []*harness.Report) *harness.Report {
 	if len(of) == 1 {
 		return r
 	}
-	for i := range r.Sizes {
-		var times []harness.SizeTime
-		for _, each := range of {
-			times = append(times, each.Sizes[i])
-		}
-		r.Sizes[i] = measure.Pool(t.Eval.Protocol.Statistic, times)
-	}
+	poolSizes(t, of, func(r *harness.Report) []harness.SizeTime { return r.Sizes })
+	poolSizes(t, of, func(r *harness.Report) []harness.SizeTime { return r.Hidden })
 	for _, each := range of[1:] {
 		r.Errors = worst(r.Errors, each.Errors)
 		addSplit(&r.Split, each.Split)
@@ -28,6 +23,7 @@ func Pool(t *harness.Task, of []*harness.Report) *harness.Report {
 		r.Split.Verify += each.Split.Verify
 		r.Split.Total += each.Split.Total
 		r.Finished = each.Finished
+		poolEnvironment(&r.Environment, each.Environment)
 		if each.Fault == harness.FaultNoisy {
 			r.Fault, r.Reason = each.Fault, each.Reason
 		}
@@ -38,4 +34,33 @@ func Pool(t *harness.Task, of []*harness.Report) *harness.Report {
 		}
 	}
 	return r
+}
+
+// poolSizes puts what all reports say of each size into the first one's.
+func poolSizes(t *harness.Task, of []*harness.Report, get func(*harness.Report) []harness.SizeTime) {
+	to := get(of[0])
+	for i := range to {
+		var times []harness.SizeTime
+		for _, each := range of {
+			times = append(times, get(each)[i])
+		}
+		to[i] = measure.Pool(t.Eval.Protocol.Statistic, times)
+	}
+}
+
+// poolEnvironment adds another process's clocks and reasons for throttling: all else of the environment is the same.
+func poolEnvironment(to *harness.Environment, e harness.Environment) {
+	for name, span := range e.ClocksMHz {
+		if have, ok := to.ClocksMHz[name]; ok {
+			span = [2]int{min(have[0], span[0]), max(have[1], span[1])}
+		} else if to.ClocksMHz == nil {
+			to.ClocksMHz = map[string][2]int{}
+		}
+		to.ClocksMHz[name] = span
+	}
+	for _, reason := range e.Throttle {
+		if !slices.Contains(to.Throttle, reason) {
+			to.Throttle = append(to.Throttle, reason)
+		}
+	}
 }

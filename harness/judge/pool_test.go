@@ -8,7 +8,8 @@ import (
 	"ridgepoint/harness/judge"
 )
 
-// TestPool pools three processes, one of which is slow throughout and one noisy at the second size.
+// TestPool pools three processes, one of which is slow throughout and one noisy at the second size. Two of them timed graphs, two were
+// throttled, and each measured other peaks.
 func TestPool(t *testing.T) {
 	report := func(offset float64, compared int64, maxAbs harness.Number) *harness.Report {
 		r := &harness.Report{Errors: &harness.Errors{MaxAbs: maxAbs, MeanAbs: maxAbs / 2, Compared: compared}, Detail: []string{"same"}}
@@ -28,10 +29,17 @@ func TestPool(t *testing.T) {
 	three := []*harness.Report{report(0, 100, 1e-6), report(0.3, 100, 4e-6), report(0.1, 200, 1e-6)}
 	three[1].Fault, three[1].Reason, three[1].Sizes[1].Noisy = harness.FaultNoisy, "noise", true
 	three[2].Detail = []string{"same", "other"}
+	three[0].Sizes[0].GraphUS, three[2].Sizes[0].GraphUS = 0, 3
+	for i, floor := range []float64{0.9, 0.8, 0.85} {
+		three[i].Sizes[0].FloorUS = floor
+		three[i].Hidden = []harness.SizeTime{{MedianUS: float64(5 + i), SamplesUS: []float64{float64(5 + i)}}}
+	}
+	three[1].Environment = harness.Environment{Throttle: []string{"sw_power"}, ClocksMHz: map[string][2]int{"sm": {1500, 1900}}}
+	three[2].Environment = harness.Environment{Throttle: []string{"hw_thermal", "sw_power"}, ClocksMHz: map[string][2]int{"sm": {1600, 1980}}}
 	r := judge.Pool(task, three)
 	for i, base := range []float64{4, 40} {
 		s := r.Sizes[i]
-		if len(s.SamplesUS) != 30 || math.Abs(s.MedianUS-base-0.145) > 0.02 || math.Abs(s.BaselineUS-2*base-0.1) > 1e-9 || s.Dropped != 3 || s.ClockMHz != [2]int{1900, 1980} || s.GraphUS != base/2 {
+		if len(s.SamplesUS) != 30 || math.Abs(s.MedianUS-base-0.145) > 0.02 || math.Abs(s.BaselineUS-2*base-0.1) > 1e-9 || s.Dropped != 3 || s.ClockMHz != [2]int{1900, 1980} || s.GraphUS != []float64{2.5, 20}[i] || s.FloorUS != []float64{0.8, 0}[i] {
 			t.Errorf("size %d: %+v", i, s)
 		}
 		if want := (base + 0.36 - base - 0.03) / s.MedianUS; math.Abs(s.SpreadRatio-want) > 0.01 {
@@ -40,6 +48,12 @@ func TestPool(t *testing.T) {
 		if s.Noisy != (i == 1) {
 			t.Errorf("size %d: noisy %t", i, s.Noisy)
 		}
+	}
+	if len(r.Hidden) != 1 || len(r.Hidden[0].SamplesUS) != 3 || r.Hidden[0].MedianUS != 6 {
+		t.Errorf("hidden %+v", r.Hidden)
+	}
+	if e := r.Environment; len(e.Throttle) != 2 || e.ClocksMHz["sm"] != [2]int{1500, 1980} {
+		t.Errorf("%+v", e)
 	}
 	if r.Fault != harness.FaultNoisy || r.Reason != "noise" || len(r.Detail) != 2 {
 		t.Errorf("%v %q %q", r.Fault, r.Reason, r.Detail)

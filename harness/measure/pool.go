@@ -6,12 +6,12 @@ import (
 	"ridgepoint/harness"
 )
 
-// Pool sums up what several processes measured at one size: the protocol's statistic of all their samples, and the median of what
-// the baseline took in each. Nothing is not pooled: of has at least one.
+// Pool sums up what several processes measured at one size: the protocol's statistic of all their samples, the median of what
+// the baseline, and of what a graph's launch, took in each that measured it, and the floor by the highest peaks that one of them saw.
+// The timeline is the first one's. Nothing is not pooled: of has at least one.
 func Pool(protocol string, of []harness.SizeTime) harness.SizeTime {
 	all := of[0]
 	all.SamplesUS = slices.Clone(all.SamplesUS)
-	baselines, graphs := []float64{all.BaselineUS}, []float64{all.GraphUS}
 	for _, s := range of[1:] {
 		all.SamplesUS = append(all.SamplesUS, s.SamplesUS...)
 		all.Dropped += s.Dropped
@@ -20,9 +20,24 @@ func Pool(protocol string, of []harness.SizeTime) harness.SizeTime {
 			all.ClockMHz[0] = s.ClockMHz[0]
 		}
 		all.ClockMHz[1] = max(all.ClockMHz[1], s.ClockMHz[1])
-		baselines, graphs = append(baselines, s.BaselineUS), append(graphs, s.GraphUS)
+		all.FloorUS = min(all.FloorUS, s.FloorUS)
 	}
 	all.MedianUS, all.SpreadRatio = statistic(protocol, all.SamplesUS), Spread(all.SamplesUS)
-	all.BaselineUS, all.GraphUS = Median(baselines), Median(graphs)
+	all.BaselineUS = medianOf(of, func(s harness.SizeTime) float64 { return s.BaselineUS })
+	all.GraphUS = medianOf(of, func(s harness.SizeTime) float64 { return s.GraphUS })
 	return all
+}
+
+// medianOf is the median of what those have that measured it; 0 where none did. A kernel of about 10 us is timed in a graph by some.
+func medianOf(of []harness.SizeTime, get func(harness.SizeTime) float64) float64 {
+	var have []float64
+	for _, s := range of {
+		if v := get(s); v > 0 {
+			have = append(have, v)
+		}
+	}
+	if len(have) == 0 {
+		return 0
+	}
+	return Median(have)
 }
