@@ -38,7 +38,7 @@ type evalCmd struct {
 	CC     string   `name:"cc" placeholder:"PATH" help:"The C compiler; default: $$CC, else the first of gcc, clang and cc."`
 	Rounds int      `default:"0" help:"Interleave this many rounds with the baseline, as a confirmation does."`
 
-	Processes int `default:"3" help:"On a card: measure in this many fresh processes and pool their samples, as long as there are no rounds. A process keeps an offset of up to 0.2 us."`
+	Processes *int `help:"On a card: measure in this many fresh processes and pool their samples (default: 3, without --rounds). A process keeps an offset of up to 0.2 us."`
 
 	AllowReduced bool `help:"Run a C source that is not shipped even where this machine cannot make the full sandbox."`
 }
@@ -131,11 +131,39 @@ func (e evalCmd) load() (*harness.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("baseline of %s: %w", t.Name, err)
 	}
-	plan := harness.Plan{Stage: harness.Stage(e.Stage), Seed: e.Seed, Rounds: e.Rounds, FreshCache: e.Stage == string(harness.StageReplay)}
-	if e.Rounds == 0 && s.Target != harness.TargetCPU && c.Options.Arch != device.Emulated {
-		plan.Processes = e.Processes
+	processes, err := e.processes(c)
+	if err != nil {
+		return nil, err
 	}
-	return &harness.Request{Task: t, Candidate: c, Rivals: []harness.Rival{{Role: "baseline", Candidate: base}}, Plan: plan}, nil
+	return &harness.Request{Task: t, Candidate: c, Rivals: []harness.Rival{{Role: "baseline", Candidate: base}},
+		Plan: harness.Plan{Stage: harness.Stage(e.Stage), Seed: e.Seed, Rounds: e.Rounds, Processes: processes, FreshCache: e.Stage == string(harness.StageReplay)}}, nil
+}
+
+// evalProcesses is in how many processes a card is measured where nobody says; mostProcesses take an hour or so.
+const (
+	evalProcesses = 3
+	mostProcesses = 1000
+)
+
+// processes is in how many processes the candidate is measured; 0: in one, as rounds and the cpu are.
+func (e evalCmd) processes(c *harness.Candidate) (int, error) {
+	cpu := c.Target == harness.TargetCPU
+	switch {
+	case e.Rounds < 0:
+		return 0, fmt.Errorf("--rounds %d: want 0 or more", e.Rounds)
+	case e.Processes == nil && (e.Rounds > 0 || cpu || c.Options.Arch == device.Emulated):
+		return 0, nil
+	case e.Processes == nil:
+		return evalProcesses, nil
+	case *e.Processes < 1 || *e.Processes > mostProcesses:
+		return 0, fmt.Errorf("--processes %d: want 1 to %d", *e.Processes, mostProcesses)
+	case e.Rounds > 0:
+		return 0, errors.New("--processes and --rounds: rounds compare within one process; leave one of the two out")
+	case cpu:
+		return 0, errors.New("--processes is for kernels of a card; leave it out")
+	default:
+		return *e.Processes, nil
+	}
 }
 
 // isShipped reports whether a source of this digest is embedded in the binary.

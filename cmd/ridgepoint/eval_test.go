@@ -55,6 +55,7 @@ func TestEvalExitCodes(t *testing.T) {
 		{"no such file", nil, []string{"vector_add", "absent.c"}, exitUsage, nil, []string{"absent.c"}},
 		{"no such parameter", nil, []string{"vector_add", "../../configs/tasks/vector_add/structures/cpu/vectors.c", "--param", "VECTOR=4"}, exitUsage, nil, []string{"VEC"}},
 		{"no such stage", nil, []string{"--stage", "dress-rehearsal", kernels + "vadd.yaml", kernels + "honest_vadd.c"}, exitUsage, nil, []string{"search"}},
+		{"no processes", nil, []string{"--processes", "0", "vector_add", "../../configs/tasks/vector_add/naive.cu"}, exitUsage, nil, []string{"--processes 0", "1 to"}},
 		{"no such compiler", map[string]string{"CC": "no-such-cc"}, []string{kernels + "vadd.yaml", kernels + "honest_vadd.c"}, exitInfra, nil, []string{"no-such-cc"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,6 +77,31 @@ func TestEvalExitCodes(t *testing.T) {
 				t.Errorf("a stack trace:\n%s", stderr)
 			}
 		})
+	}
+}
+
+// TestEvalProcesses wants three on a card where nobody says, one where times mean nothing or are compared within a process, and what
+// cannot be done refused.
+func TestEvalProcesses(t *testing.T) {
+	const card, emulated = "../../configs/tasks/vector_add/naive.cu", "../../harness/gpu/testdata/kernels/"
+	for _, c := range []struct {
+		task, file        string
+		processes, rounds int // processes -1: not given
+		want              int // -1: refused
+	}{
+		{"vector_add", card, -1, 0, 3}, {"vector_add", card, 1, 0, 1}, {"vector_add", card, 5, 0, 5}, {"vector_add", card, -1, 4, 0},
+		{emulated + "vadd.yaml", emulated + "honest_vadd.cu", -1, 0, 0}, {emulated + "vadd.yaml", emulated + "honest_vadd.cu", 2, 0, 2},
+		{"vector_add", "../../configs/tasks/vector_add/naive.c", -1, 0, 0}, {"vector_add", "../../configs/tasks/vector_add/naive.c", 3, 0, -1},
+		{"vector_add", card, 0, 0, -1}, {"vector_add", card, -2, 0, -1}, {"vector_add", card, 1 << 30, 0, -1}, {"vector_add", card, 3, 4, -1}, {"vector_add", card, -1, -4, -1},
+	} {
+		e := evalCmd{Task: c.task, File: c.file, Stage: "search", Seed: 1, Rounds: c.rounds}
+		if c.processes != -1 {
+			e.Processes = &c.processes
+		}
+		q, err := e.request()
+		if (err != nil) != (c.want < 0) || err == nil && (q.Plan.Processes != c.want || q.Plan.Rounds != c.rounds) {
+			t.Errorf("%s, %d processes, %d rounds: %+v, %v; want %d", c.file, c.processes, c.rounds, q, err, c.want)
+		}
 	}
 }
 
