@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -61,9 +62,18 @@ func (env environment) hideKeys(campaigns []*scheduler.Campaign) {
 			for _, name := range m.HeaderEnv {
 				env.hide(name)
 			}
+			for _, name := range m.Env {
+				if !slices.ContainsFunc(driverVariables, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+					env.hide(name)
+				}
+			}
 		}
 	}
 }
+
+// driverVariables begin the names of variables that compilers, drivers and profilers read: a program that is a model may be given them,
+// beside its key.
+var driverVariables = []string{"LD_", "CUDA", "NVIDIA_", "HIP_", "ROC"}
 
 // drafting says whether structures may still come.
 func (m *models) drafting() bool { return m.proposer != nil && m.proposer.Drafting() }

@@ -35,7 +35,7 @@ func (f redisFlags) config(env environment) (queue.Config, error) {
 	}
 	c := queue.Config{Redis: or(f.Redis, "RIDGEPOINT_REDIS"), Username: or(f.RedisUser, "RIDGEPOINT_REDIS_USER"), Password: env.getenv("RIDGEPOINT_REDIS_PASSWORD"),
 		AllowUnsigned: f.AllowUnsigned, BlobDir: or(f.Blobs, "RIDGEPOINT_BLOBS")}
-	env.hide("RIDGEPOINT_REDIS_PASSWORD")
+	env.hide("RIDGEPOINT_REDIS_PASSWORD", "RIDGEPOINT_REDIS") // an address may hold a password, too
 	if c.Redis == "" {
 		c.Redis = queue.Embedded
 	}
