@@ -128,8 +128,7 @@ func TestScribbleIsNeeded(t *testing.T) {
 	}
 }
 
-// TestProcesses wants a plan of three processes to verify and measure as often, each time in a child of its own, and a fault to
-// end it.
+// TestProcesses wants a plan of three processes to verify and measure as often, and a fault to end it.
 func TestProcesses(t *testing.T) {
 	b := setup(t, "")
 	tk := b.load(t, "vadd.yaml")
@@ -139,7 +138,7 @@ func TestProcesses(t *testing.T) {
 	}
 	once := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1}))
 	all := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3}))
-	if !all.Fault.Measured() || all.Errors.Compared != 3*once.Errors.Compared || all.Split.Load <= once.Split.Load {
+	if !all.Fault.Measured() || all.Errors.Compared != 3*once.Errors.Compared {
 		t.Errorf("%v: compared %d elements after %d in one process, want three times as many", all.Fault, all.Errors.Compared, once.Errors.Compared)
 	}
 	for _, s := range all.Sizes { // on a card
@@ -150,5 +149,33 @@ func TestProcesses(t *testing.T) {
 	wrong := strings.Replace(string(control), "a[i] + b[i]", "a[i] - b[i]", 1)
 	if r := b.judged(t, b.request(t, tk, wrong, harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3})); r.Fault != harness.FaultIncorrect {
 		t.Errorf("%v, want incorrect", r.Fault)
+	}
+}
+
+// TestProcessesAreAlone wants no standby to be made while a plan's processes measure, and one to be kept again by the next plan.
+func TestProcessesAreAlone(t *testing.T) {
+	b := setup(t, "")
+	if b.arch != device.Emulated {
+		t.Skip("children are counted on the emulated device: unset RIDGEPOINT_GPU_ARCH")
+	}
+	starts, waits, err := b.target.KeepStandby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tk := b.load(t, "vadd.yaml")
+	control, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, processes := range []int{1, 3, 1} {
+		if r := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: processes})); !r.Fault.Measured() {
+			t.Fatalf("%v: %s", r.Fault, r.Reason)
+		}
+		if waits() != (processes == 1) {
+			t.Errorf("behind a plan of %d: a standby waits: %t", processes, waits())
+		}
+		if processes == 3 && starts.Load() != 3 { // the first, its standby, and one more
+			t.Errorf("%d children were started for one and three, want 3", starts.Load())
+		}
 	}
 }
