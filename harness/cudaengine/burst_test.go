@@ -135,6 +135,31 @@ func TestUnseenEndsABurst(t *testing.T) {
 	}
 }
 
+// TestSetsOfKeptBuffers does not rewrite: buffers stay as they are behind a launch on the same set, and are written where the set changes.
+func TestSetsOfKeptBuffers(t *testing.T) {
+	source := `__device__ int launches;
+extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (launches != 1 && launches != 4 && i < n) c[i] = a[i] + b[i];
+    if (i == n - 1) launches++;
+}`
+	b := bind(t, setup(t), source, 30) // one warp: no other reads the count after it was raised
+	sets := []*verify.Set{b.set, edited(b.set, 7)}
+	run := &verify.Burst{Limit: time.Second}
+	for i, set := range []int{0, 0, 1, 1, 0, 0} {
+		run.Launches = append(run.Launches, verify.BurstLaunch{Set: sets[set], Seed: uint64(i)})
+	}
+	shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range shots {
+		if isWrong(b, &shots[i]) != (i == 4) {
+			t.Errorf("launch %d: %+v %+v, want the fifth alone to be wrong", i, shots[i].Breach, shots[i].Comparisons)
+		}
+	}
+}
+
 // BenchmarkBurst says where a launch's time on the device goes: kernel, flush, and the rest, which is verification.
 func BenchmarkBurst(b *testing.B) {
 	const launches = 50

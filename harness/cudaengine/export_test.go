@@ -66,3 +66,35 @@ func (b *Bench) Swept() (swept, pending bool, err error) {
 	})
 	return swept, b.stale || b.poisonNext || b.sweepNext, err
 }
+
+// Cache makes the engine take the device's L2 cache for one of n bytes.
+func (e *Engine) Cache(n int64) { e.info.L2Bytes = n }
+
+// Arena makes the engine take its memory for buffers for n bytes: what needs more gets another.
+func (e *Engine) Arena(n int64) error {
+	err := e.do(setupLimit, func(s *device.Session) error { return e.arena.reserve(s, n) })
+	e.arena.size = n
+	return err
+}
+
+// FillTables leaves no room among the tables of bindings: each that is made from now on has memory of its own.
+func (e *Engine) FillTables() { e.tables.used = tableBytes }
+
+// Free returns how many bytes of the device's memory nobody holds.
+func (e *Engine) Free() (free int64, err error) {
+	err = e.do(setupLimit, func(s *device.Session) error {
+		free, _, err = s.Memory()
+		return err
+	})
+	return free, err
+}
+
+// Proofs returns, for each place in which launches on a set have been, where its proofs lie and their key.
+func (b *Bench) Proofs(key string) (all [][2]uint64) {
+	for _, at := range append([]*Bench{b}, b.others...) {
+		if p := at.prepared[key]; p != nil {
+			all = append(all, [2]uint64{uint64(p.proofs), p.proofKey})
+		}
+	}
+	return all
+}

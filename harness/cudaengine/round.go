@@ -30,8 +30,8 @@ func (b *Bench) round(s *device.Session, burst *verify.Burst) ([]*Bench, error) 
 		return one, nil
 	}
 	for i := int64(len(b.others)) + 1; i < places; i++ {
-		at := &Bench{program: b.program, engine: b.engine, layout: b.layout, extents: b.extents, outputs: b.outputs, inputs: b.inputs, reads: b.reads, rewrites: b.rewrites,
-			tiles: b.tiles, tileN: b.tileN, prepared: map[string]*prepared{}, owner: b}
+		at := &Bench{program: b.program, engine: b.engine, layout: b.layout, extents: b.extents, outputs: b.outputs, rewrites: b.rewrites, tiles: b.tiles, tileN: b.tileN,
+			prepared: map[string]*prepared{}, owner: b}
 		if err := at.settle(s, b.base().Add(i*step)); err != nil {
 			b.owned = append(b.owned, at.owned...)
 			return nil, err

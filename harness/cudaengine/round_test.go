@@ -1,9 +1,13 @@
 package cudaengine_test
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
+	"ridgepoint/harness"
+	"ridgepoint/harness/cudaengine"
 	"ridgepoint/harness/verify"
 )
 
@@ -23,20 +27,88 @@ extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n)
 }
 
 // TestLaunchesGoRound lets a kernel be wrong where its output lies in the place of one of the three launches before, or in another
-// than that of the fourth. A launch behind the burst finds its buffers as ever.
+// than that of the fourth, in each of two bursts. Behind them the place of the last launch is written anew: one that writes nothing
+// leaves poison there.
 func TestLaunchesGoRound(t *testing.T) {
-	b := bind(t, setup(t), rounds(`for (int k = 1; k <= 4 && k <= launches && launches < 11; ++k) if ((outs[launches - k] == c) != (k == 4)) v += 1.f;`), 30)
-	shots, err := burst(t, b, make([]verify.BurstLaunch, 11)...)
+	b := bind(t, setup(t), rounds(`for (int k = 1; k <= 4 && k <= launches % 11 && launches < 22; ++k) if ((outs[launches - k] == c) != (k == 4)) v += 1.f;
+    if (launches == 22) { if (i == n - 1) launches++; return; }`), 30)
+	for range 2 {
+		shots, err := burst(t, b, make([]verify.BurstLaunch, 11)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range shots {
+			if isWrong(b, &shots[i]) {
+				t.Errorf("launch %d: %+v, want it over the buffers of the fourth before", i, shots[i].Comparisons)
+			}
+		}
+	}
+	if err := b.bench.Poison(t.Context(), 9); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.bench.Launch(t.Context(), verify.Shot{Limit: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.bench.Compare(t.Context(), b.set, 9, true); err != nil || found[0].Unwritten != 30 {
+		t.Errorf("after the bursts, nothing written: %+v, %v", found, err)
+	}
+	if _, found, err := b.shoot(3); err != nil || found[0].Mismatches != 0 {
+		t.Errorf("after the bursts: %+v, %v", found, err)
+	}
+}
+
+// TestLaunchesStayInOnePlace lets a kernel be wrong where its output lies elsewhere than in the launch before: where buffers or caches
+// are kept, launches are few, places would not matter, or there is no room for them.
+func TestLaunchesStayInOnePlace(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  verify.Burst
+		n    int
+		with func(e *cudaengine.Engine) error
+	}{
+		{"few", verify.Burst{Rewrite: true}, 7, nil},
+		{"kept caches", verify.Burst{Rewrite: true, NoFlush: true}, 9, nil},
+		{"kept buffers", verify.Burst{}, 9, nil},
+		{"a small cache", verify.Burst{Rewrite: true}, 9, func(e *cudaengine.Engine) error { e.Cache(3 * 48_000); return nil }},
+		{"little room", verify.Burst{Rewrite: true}, 9, func(e *cudaengine.Engine) error { return e.Arena(2*4*(6+2)<<20 - 1) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			if c.with != nil {
+				if err := c.with(e.engine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stays(t, bind(t, e, rounds(`if (launches > 0 && outs[launches - 1] != c) v += 1.f;`), 30), &c.run, c.n)
+		})
+	}
+	t.Run("memory of old", func(t *testing.T) {
+		t.Parallel()
+		e := setup(t)
+		b := bind(t, e, rounds(`if (launches > 0 && outs[launches - 1] != c) v += 1.f;`), 30)
+		if err := e.engine.Arena(1 << 20); err != nil {
+			t.Fatal(err)
+		}
+		bind(t, e, honest, 300_000)
+		stays(t, b, &verify.Burst{Rewrite: true}, 9)
+	})
+}
+
+func stays(t *testing.T, b *bound, run *verify.Burst, n int) {
+	t.Helper()
+	run.Limit = 20 * time.Second
+	for i := range uint64(n) {
+		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i})
+	}
+	shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range shots {
 		if isWrong(b, &shots[i]) {
-			t.Errorf("launch %d: %+v, want it over the buffers of the fourth before", i, shots[i].Comparisons)
+			t.Errorf("launch %d: %+v %+v, want it where the launch before was", i, shots[i].Breach, shots[i].Comparisons)
 		}
-	}
-	if _, found, err := b.shoot(3); err != nil || found[0].Mismatches != 0 {
-		t.Errorf("after the burst: %+v, %v", found, err)
 	}
 }
 
@@ -70,6 +142,20 @@ func TestEveryPlaceIsWatched(t *testing.T) {
 	}
 }
 
+// TestNothingWrittenAnywhere wants outputs that a launch leaves as they are to be told from wrong ones, in every place.
+func TestNothingWrittenAnywhere(t *testing.T) {
+	b := bind(t, setup(t), `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {}`, 30)
+	shots, err := burst(t, b, make([]verify.BurstLaunch, 9)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range shots {
+		if c := s.Comparisons[0]; s.Breach != nil || c.Unwritten != 30 || c.FirstKind != verify.KindUnwritten {
+			t.Errorf("launch %d: %+v %+v, want all of it unwritten", i, s.Breach, c)
+		}
+	}
+}
+
 // TestContestantsShareThePlaces runs bursts of two benches in turn over the same places: one has red zones where the
 // other has buffers.
 func TestContestantsShareThePlaces(t *testing.T) {
@@ -86,6 +172,126 @@ func TestContestantsShareThePlaces(t *testing.T) {
 					t.Errorf("round %d, launch %d: %+v %+v", round, i, shots[i].Breach, shots[i].Comparisons)
 				}
 			}
+		}
+	}
+}
+
+// TestLargeInputsGoRound alternates sets that differ in one element, whose difference is known from a short burst, at a size of which
+// only parts are looked at in one place: round several, every change to an input is seen, and every output is right.
+func TestLargeInputsGoRound(t *testing.T) {
+	const n = 600_000
+	for name, changes := range map[string]bool{"honest": false, "a change in each launch": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := honest
+			if changes {
+				source = `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; if (i == 9) const_cast<float*>(b)[i] = 0.f; }`
+			}
+			e := setup(t)
+			e.engine.Cache(64 << 20)
+			b := bind(t, e, source, n)
+			sets := []*verify.Set{b.set, edited(b.set, 77_777)}
+			for _, launches := range []int{2, 9} {
+				all := make([]verify.BurstLaunch, launches)
+				for i := range all {
+					all[i].Set = sets[i%2]
+				}
+				shots, err := burst(t, b, all...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range shots[:launches-1] {
+					if launches > 2 && isWrong(b, &shots[i]) != changes {
+						t.Errorf("launch %d of %d: %+v %+v", i, launches, shots[i].Breach, shots[i].Comparisons)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestEveryKindOfBufferGoesRound runs a plan of two launches over scratch that is cleared and a tensor that is both input and output:
+// every launch, warm-ups among them, finds both as it should, in each place.
+func TestEveryKindOfBufferGoesRound(t *testing.T) {
+	tk := taskOf(t, "float32", "c: {shape: [n], dtype: float32, role: inout}, a: {shape: [n], dtype: float32, role: in}", "c, a, n")
+	oracle := func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
+		out := make([]float64, len(in["a"]))
+		for i := range out {
+			out[i] = in["a"][i] + in["c"][i]
+		}
+		return map[string][]float64{"c": out}, nil
+	}
+	source := `/* ridgepoint
+launch:
+  - {kernel: add, grid: ["ceil_div(n, 256)"], block: [256], args: [a, scratch, n]}
+  - {kernel: k, grid: ["ceil_div(n, 256)"], block: [256], args: [c, scratch, n]}
+workspace: {scratch: {shape: [n], dtype: float32, init: zero}}
+*/
+extern "C" __global__ void add(const float* a, float* s, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) s[i] += a[i]; }
+__device__ float before[1003];
+__device__ bool met[1003];
+extern "C" __global__ void k(float* c, const float* s, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    if (!met[i]) before[i] = c[i];
+    met[i] = true;
+    if (c[i] != before[i]) before[i] = c[i] = __int_as_float(0x7fc00000);  // and so on ever after
+    else c[i] += s[i];
+}`
+	for _, launches := range []int{8, 9, 10, 11} { // the first is in each of the places
+		b := bindTask(t, setup(t), tk, oracle, source, 1003, "add", "k")
+		run := &verify.Burst{Warmups: 3, Rewrite: true, Limit: 20 * time.Second}
+		for i := range uint64(launches) {
+			run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: i == 0})
+		}
+		shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range shots {
+			if isWrong(b, &shots[i]) {
+				t.Errorf("launch %d of %d: %+v %+v", i, launches, shots[i].Breach, shots[i].Comparisons)
+			}
+		}
+	}
+}
+
+// TestPlacesAreGivenBack closes benches whose launches went round, and one of which a place could not be made: no set is pinned by
+// them any more, and the device has as much memory as before. Places share the proofs of a set, under a key that is drawn.
+func TestPlacesAreGivenBack(t *testing.T) {
+	e := setup(t)
+	nine := func() []verify.BurstLaunch { return make([]verify.BurstLaunch, 9) }
+	warm := bind(t, e, honest, 300) // brings what all benches share
+	if _, err := burst(t, warm, nine()...); err != nil {
+		t.Fatal(err)
+	}
+	if err := warm.bench.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := e.engine.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, missing := range []bool{false, true} {
+		b := bind(t, e, honest, 300)
+		e.engine.FillTables()
+		if missing {
+			b.layout.Plan.Launches[0].Kernel = "missing"
+		}
+		if _, err := burst(t, b, nine()...); (err != nil) != missing {
+			t.Fatalf("missing %t: %v", missing, err)
+		}
+		if all := b.bench.(*cudaengine.Bench).Proofs(b.set.Key); !missing && (len(all) != 4 || all[0][0] == 0 || all[0][1] == 0 || len(slices.Compact(all)) != 1) {
+			t.Errorf("proofs and keys %x, want one of each in four places", all)
+		}
+		for range 2 { // closing again, as the cleanup does, gives nothing back
+			if err := b.bench.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if free, err := e.engine.Free(); err != nil || free != before || e.engine.Pinned() != 0 {
+			t.Errorf("missing %t: %d bytes less than before, %d pins, %v", missing, before-free, e.engine.Pinned(), err)
 		}
 	}
 }
