@@ -3,6 +3,7 @@ package judge_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"ridgepoint/harness"
 	"ridgepoint/harness/judge"
@@ -29,6 +30,9 @@ func TestPool(t *testing.T) {
 	three := []*harness.Report{report(0, 100, 1e-6), report(0.3, 100, 4e-6), report(0.1, 200, 1e-6)}
 	three[1].Fault, three[1].Reason, three[1].Sizes[1].Noisy = harness.FaultNoisy, "noise", true
 	three[2].Detail = []string{"same", "other"}
+	three[1].Sizes[1].BaselineNoisy = true
+	three[0].Sizes[1].ClockMHz, three[1].Sizes[1].ClockMHz, three[2].Sizes[1].ClockMHz = [2]int{}, [2]int{1850, 1950}, [2]int{1800, 2000}
+	three[2].Finished = three[0].Finished.Add(time.Minute)
 	three[0].Sizes[0].GraphUS, three[2].Sizes[0].GraphUS = 0, 3
 	for i, floor := range []float64{0.9, 0.8, 0.85} {
 		three[i].Sizes[0].FloorUS = floor
@@ -39,13 +43,13 @@ func TestPool(t *testing.T) {
 	r := judge.Pool(task, three)
 	for i, base := range []float64{4, 40} {
 		s := r.Sizes[i]
-		if len(s.SamplesUS) != 30 || math.Abs(s.MedianUS-base-0.145) > 0.02 || math.Abs(s.BaselineUS-2*base-0.1) > 1e-9 || s.Dropped != 3 || s.ClockMHz != [2]int{1900, 1980} || s.GraphUS != []float64{2.5, 20}[i] || s.FloorUS != []float64{0.8, 0}[i] {
+		if len(s.SamplesUS) != 30 || math.Abs(s.MedianUS-base-0.145) > 0.02 || math.Abs(s.BaselineUS-2*base-0.1) > 1e-9 || s.Dropped != 3 || s.ClockMHz != [][2]int{{1900, 1980}, {1800, 2000}}[i] || s.GraphUS != []float64{2.5, 20}[i] || s.FloorUS != []float64{0.8, 0}[i] {
 			t.Errorf("size %d: %+v", i, s)
 		}
 		if want := (base + 0.36 - base - 0.03) / s.MedianUS; math.Abs(s.SpreadRatio-want) > 0.01 {
 			t.Errorf("size %d: spread %g, want about %g", i, s.SpreadRatio, want)
 		}
-		if s.Noisy != (i == 1) {
+		if s.Noisy != (i == 1) || s.BaselineNoisy != s.Noisy {
 			t.Errorf("size %d: noisy %t", i, s.Noisy)
 		}
 	}
@@ -55,7 +59,7 @@ func TestPool(t *testing.T) {
 	if e := r.Environment; len(e.Throttle) != 2 || e.ClocksMHz["sm"] != [2]int{1500, 1980} {
 		t.Errorf("%+v", e)
 	}
-	if r.Fault != harness.FaultNoisy || r.Reason != "noise" || len(r.Detail) != 2 {
+	if r.Fault != harness.FaultNoisy || !r.Finished.Equal(three[2].Finished) || r.Reason != "noise" || len(r.Detail) != 2 {
 		t.Errorf("%v %q %q", r.Fault, r.Reason, r.Detail)
 	}
 	if e := r.Errors; e.Compared != 400 || e.MaxAbs != 4e-6 || math.Abs(float64(e.MeanAbs)-(1e-6*100/2+4e-6*100/2+1e-6*200/2)/400) > 1e-12 {
