@@ -77,6 +77,9 @@ func (e *Engine) Arena(n int64) error {
 	return err
 }
 
+// Held returns how many bytes of the device's memory copies of sets take.
+func (e *Engine) Held() int64 { return e.masters.used }
+
 // FillTables leaves no room among the tables of bindings: each that is made from now on has memory of its own.
 func (e *Engine) FillTables() { e.tables.used = tableBytes }
 

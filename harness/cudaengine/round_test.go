@@ -273,16 +273,26 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, missing := range []bool{false, true} {
+	held := e.engine.Held()
+	for name, of := range map[string]int64{"a set": 0, "a missing kernel": 0, "contents without a name": 9} { // copies while the bench lives
+		missing := name == "a missing kernel"
 		b := bind(t, e, honest, 300)
 		e.engine.FillTables()
+		launches := nine()
 		if missing {
 			b.layout.Plan.Launches[0].Kernel = "missing"
 		}
-		if _, err := burst(t, b, nine()...); (err != nil) != missing {
-			t.Fatalf("missing %t: %v", missing, err)
+		for i := range launches[:of] {
+			launches[i].Set = new(*b.set)
+			launches[i].Set.Key = ""
 		}
-		if all := b.bench.(*cudaengine.Bench).Proofs(b.set.Key); !missing && (len(all) != 4 || all[0][0] == 0 || all[0][1] == 0 || len(slices.Compact(all)) != 1) {
+		if _, err := burst(t, b, launches...); (err != nil) != missing {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if more := e.engine.Held() - held; more != of*held {
+			t.Errorf("%s: %d bytes more of sets, of which one has %d, want %d times as many", name, more, held, of)
+		}
+		if all := b.bench.(*cudaengine.Bench).Proofs(b.set.Key); name == "a set" && (len(all) != 4 || all[0][0] == 0 || all[0][1] == 0 || len(slices.Compact(all)) != 1) {
 			t.Errorf("proofs and keys %x, want one of each in four places", all)
 		}
 		for range 2 { // closing again, as the cleanup does, gives nothing back
@@ -291,7 +301,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 			}
 		}
 		if free, err := e.engine.Free(); err != nil || free != before || e.engine.Pinned() != 0 {
-			t.Errorf("missing %t: %d bytes less than before, %d pins, %v", missing, before-free, e.engine.Pinned(), err)
+			t.Errorf("%s: %d bytes less than before, %d pins, %v", name, before-free, e.engine.Pinned(), err)
 		}
 	}
 }
