@@ -26,29 +26,70 @@ func (s *Strategy) Judge(h *optimizer.History, n int) []optimizer.Verdict {
 // Judge asks the cold model: records of elsewhere have no say in what was measured here.
 func (s *Warm) Judge(h *optimizer.History, n int) []optimizer.Verdict { return s.cold.Judge(h, n) }
 
+// Figures of the verdicts. A model that smooths more than the truth is smooth drags a configuration towards its neighbours and is
+// sure of it: the variance that it claims for what it predicts from the others is scaled by how far off it is on the contenders.
+const (
+	contenders = 24 // best by the model, and as many by their own measurements
+	doubtMost  = 4  // largest scale
+)
+
+// judge returns the n lowest verdicts. Each weighs a configuration's measurements with what the model predicts of it from all
+// others.
 func (m *model) judge(h *optimizer.History, n int) []optimizer.Verdict {
 	alpha := m.post.solve(m.outputsActive())
-	var out []optimizer.Verdict
-	place := map[int]int{}
-	for i, k := range m.active {
-		t := m.done[k].of()
-		if t.Censored || m.done[k].trial != h {
-			continue
-		}
-		u := (m.out.y[k]-m.noise[i]*alpha[i])*m.out.scale + m.out.centre
-		out = append(out, optimizer.Verdict{ID: t.ID, Mean: m.out.best - math.Log(math.Max(1-u, 1e-6))})
-		place[t.ID] = i
+	at := m.contend(h, alpha, max(n, contenders))
+	precision := make([]float64, len(at))
+	doubt := 0.0 // mean square of the standardised leave-one-out errors
+	for c, i := range at {
+		precision[c] = m.post.precision(i)
+		doubt += alpha[i] * alpha[i] / precision[c] / float64(len(at))
+	}
+	doubt = math.Min(math.Max(doubt, 1), doubtMost)
+	out := make([]optimizer.Verdict, 0, len(at))
+	for c, i := range at {
+		k, noise := m.active[i], m.noise[i]
+		predicted := m.out.y[k] - alpha[i]/precision[c]
+		variance := doubt * math.Max(1/precision[c]-noise, 1e-12) // of the true value about it
+		share := variance / (variance + noise)                    // of the measurements
+		mean := m.logTime(predicted + share*(m.out.y[k]-predicted))
+		slope := m.out.scale * math.Exp(mean-m.out.best) // d ln t / d u
+		out = append(out, optimizer.Verdict{ID: m.done[k].of().ID, Mean: mean, SD: math.Sqrt(share*noise) * slope})
 	}
 	sort.SliceStable(out, func(a, b int) bool { return out[a].Mean < out[b].Mean })
-	out = out[:min(n, len(out))]
-	for v := range out {
-		i := place[out[v].ID]
-		noise := m.noise[i]
-		left := noise * math.Max(0, 1-noise*m.post.precision(i)) // variance of y given everything
-		slope := m.out.scale * math.Exp(out[v].Mean-m.out.best)  // d ln t / d u
-		out[v].SD = math.Sqrt(left) * slope
+	return out[:min(n, len(out))]
+}
+
+// contend returns positions in active, ascending, of the limit best of a history's measured configurations by the posterior mean,
+// and of as many by their own measurements.
+func (m *model) contend(h *optimizer.History, alpha []float64, limit int) []int {
+	var all []int
+	for i, k := range m.active {
+		if !m.done[k].of().Censored && m.done[k].trial == h {
+			all = append(all, i)
+		}
+	}
+	best := map[int]bool{}
+	take := func(value func(i int) float64) {
+		order := append([]int(nil), all...)
+		sort.SliceStable(order, func(a, b int) bool { return value(order[a]) < value(order[b]) })
+		for _, i := range order[:min(limit, len(order))] {
+			best[i] = true
+		}
+	}
+	take(func(i int) float64 { return m.out.y[m.active[i]] - m.noise[i]*alpha[i] })
+	take(func(i int) float64 { return m.out.y[m.active[i]] })
+	var out []int
+	for _, i := range all {
+		if best[i] {
+			out = append(out, i)
+		}
 	}
 	return out
+}
+
+// logTime returns ln t of a standardised share of throughput lost.
+func (m *model) logTime(y float64) float64 {
+	return m.out.best - math.Log(math.Max(1-y*m.out.scale-m.out.centre, 1e-6))
 }
 
 // solve returns K⁻¹ y over the first len(y) observations.

@@ -7,10 +7,11 @@ import (
 )
 
 // Figures of repeated measurements: at most repeatShare of the measurements are repeats; a repeat must be expected to make
-// the configuration handed over better by repeatWorth of its time.
+// the configuration handed over better by repeatWorth of its time: little, as the estimate sees one repeat ahead and a choice
+// between equals takes several.
 const (
 	repeatShare = 0.14
-	repeatWorth = 2e-4
+	repeatWorth = 3e-5
 	repeatFrom  = 20 // configurations told before the first repeat
 	judged      = 24 // best configurations that are looked at
 )
