@@ -92,6 +92,27 @@ func (m *model) logTime(y float64) float64 {
 	return m.out.best - math.Log(math.Max(1-y*m.out.scale-m.out.centre, 1e-6))
 }
 
+// foresight is the rank correlation of the observations with what the model expects of each when it knows only the others.
+func (m *model) foresight() float64 {
+	expected, seen := m.post.leftOut(m.outputsActive()), make([]float64, len(m.active))
+	for i, k := range m.active {
+		if m.out.p != nil {
+			expected[i] += m.out.p[k] / m.out.scale
+		}
+		seen[i] = m.done[k].of().Log
+	}
+	return spearman(expected, seen)
+}
+
+// leftOut returns the posterior mean of each of the observations given all others (Rasmussen and Williams 2006, 5.12).
+func (p *posterior) leftOut(y []float64) []float64 {
+	out := p.solve(y)
+	for i, a := range out {
+		out[i] = y[i] - a/p.precision(i)
+	}
+	return out
+}
+
 // solve returns K⁻¹ y over the first len(y) observations.
 func (p *posterior) solve(y []float64) []float64 {
 	z := append([]float64(nil), y...)

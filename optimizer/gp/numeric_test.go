@@ -190,6 +190,41 @@ func TestPosterior(t *testing.T) {
 	if got := p.precision(4); math.Abs(got-inv.At(4, 4)) > 1e-8*inv.At(4, 4) {
 		t.Fatalf("precision %g, want %g", got, inv.At(4, 4))
 	}
+	left := p.leftOut(y)
+	for _, i := range []int{0, 7, n - 1} {
+		if want := withoutOne(t, cov, y, i); math.Abs(left[i]-want) > 1e-8 {
+			t.Fatalf("observation %d from the others: %g, want %g", i, left[i], want)
+		}
+	}
+}
+
+// withoutOne predicts one output from the others by a dense solve.
+func withoutOne(t *testing.T, cov *mat.SymDense, y []float64, out int) float64 {
+	t.Helper()
+	n := len(y) - 1
+	at := func(i int) int {
+		if i >= out {
+			i++
+		}
+		return i
+	}
+	rest, others, cross := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+	for i := range n {
+		others.SetVec(i, y[at(i)])
+		cross.SetVec(i, cov.At(at(i), out))
+		for j := range i + 1 {
+			rest.SetSym(i, j, cov.At(at(i), at(j)))
+		}
+	}
+	var chol mat.Cholesky
+	var alpha mat.VecDense
+	if !chol.Factorize(rest) {
+		t.Fatal("not positive definite")
+	}
+	if err := chol.SolveVecTo(&alpha, others); err != nil {
+		t.Fatal(err)
+	}
+	return mat.Dot(cross, &alpha)
 }
 
 // TestLogEI compares with the plain formula where it is accurate, and with an asymptotic integral where it is not.

@@ -11,15 +11,16 @@ import (
 
 // Figures of the strategy with records.
 const (
-	warmStart     = 3   // first proposals from the records alone
-	warmSpread    = 2   // then space-filling ones, which tell whether the records predict anything
-	gateFrom      = 5   // successes from which the records must correlate with what was seen
-	gateLeast     = 0.5 // Spearman's
-	coldFrom      = 5   // evaluations from which the cold model, its design first, has every second proposal
-	gatedWarm     = 8   // while the records fail to predict, only every gatedWarm-th proposal still follows them
-	stuckAfter    = 20  // evaluations without a gain after which every second proposal is of the cold design, what is left of it
-	lateFrom      = 20  // from here on the cold model has all but every lateWarm-th: what records give, they give early, and a
-	lateWarm      = 8   // record that predicts most of a space and hides its optimum must not hold the search
+	warmStart     = 3    // first proposals from the records alone
+	warmSpread    = 2    // then space-filling ones, which tell whether the records predict anything
+	gateFrom      = 5    // successes from which the records must correlate with what was seen
+	gateLeast     = 0.5  // Spearman's
+	coldFrom      = 5    // evaluations from which the cold model, its design first, has every second proposal
+	gatedWarm     = 8    // while the records fail to predict, only every gatedWarm-th proposal still follows them
+	aheadBy       = 0.05 // by how much the records must predict better than what was seen here does: see ahead
+	stuckAfter    = 20   // evaluations without a gain after which every second proposal is of the cold design, what is left of it
+	lateFrom      = 20   // from here on the cold model has all but every lateWarm-th, and that one too unless the records are ahead: what
+	lateWarm      = 8    // they give, they give early, and one that predicts most of a space and hides its optimum must not hold the search
 	pickLowest    = 400
 	pickEach      = 100
 	pickMeanWorth = 0.001
@@ -59,7 +60,7 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	case turn < warmStart+warmSpread || h.OK < 2:
 		return next(h, s.cold.design, s.opt.Seed)
 	}
-	if coldTurn(turn) {
+	if coldTurn(turn) || turn >= lateFrom && !s.ahead(h) {
 		return s.proposeCold(h)
 	}
 	s.model.prepare(h, s.cold.enc)
@@ -81,16 +82,13 @@ func coldTurn(turn int) bool {
 	}
 }
 
-// proposeCold returns what the cold model proposes, and what is left of its own design where the records fail to predict or
-// the search is stuck: without it the model has seen only where the records led. Where they do predict, that is where to look.
+// proposeCold returns what the cold model proposes, and what is left of its own design where the records are not ahead of it or
+// the search is stuck: without it the model has seen only where the records led. Where they are ahead, that is where to look.
 func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 	if open := s.designLeft(h); open >= 0 {
 		turn := len(h.Trials) + len(h.Pending())
 		stuck := h.SinceGain() >= stuckAfter && turn%2 == 0
-		if !stuck && h.OK >= gateFrom {
-			s.model.prepare(h, s.cold.enc)
-		}
-		if stuck || h.OK < gateFrom || s.gated(h) {
+		if stuck || h.OK < gateFrom || !s.ahead(h) || s.gated(h) {
 			return open, nil
 		}
 	}
@@ -129,6 +127,18 @@ func (s *Warm) gated(h *optimizer.History) bool {
 		logs[k] = s.model.done[k].of().Log
 	}
 	return spearman(s.model.out.p, logs) < gateLeast
+}
+
+// ahead reports whether the records tell more of this device than what was seen on it: whether their model fills in each observation
+// from the others better than the cold model does, by Spearman's correlation with what was measured. A record can agree with most of
+// what it led to and know nothing of where the optimum is; a cold model that knows as much does not need it.
+func (s *Warm) ahead(h *optimizer.History) bool {
+	if h.OK < gateFrom {
+		return true
+	}
+	s.model.prepare(h, s.cold.enc)
+	s.cold.model.prepare(h, s.cold.enc)
+	return s.model.foresight() > s.cold.model.foresight()+aheadBy
 }
 
 // designLeft returns the next open point of the cold design while fewer than the design's size were evaluated beyond the
