@@ -156,6 +156,60 @@ func TestNothingWrittenAnywhere(t *testing.T) {
 	}
 }
 
+// TestWarmupsAreWatched lets a warm-up write beyond its output, in each of the places that the first launch may be in: the first launch
+// there shows it, since nothing makes the red zone whole between them.
+func TestWarmupsAreWatched(t *testing.T) {
+	for _, n := range []int{8, 9, 10, 11} {
+		b := bind(t, setup(t), rounds("if (launches == 1 && i == 0) c[n] = 1.f;"), 30)
+		run := &verify.Burst{Warmups: 2, Rewrite: true, Limit: 20 * time.Second}
+		for i := range uint64(n) {
+			run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i})
+		}
+		shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen := shots[0].Breach; seen == nil || seen.Kind != verify.KindRedZone {
+			t.Errorf("%d launches: %+v, want the damaged red zone", n, seen)
+		}
+	}
+}
+
+// TestUnseenEndsARound wants the last launch behind eight that went round to be on contents of its own, in the first place, where a
+// change to them is seen.
+func TestUnseenEndsARound(t *testing.T) {
+	for name, changes := range map[string]bool{"honest": false, "a change": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := ""
+			if changes {
+				body = "if (launches == 8 && i == 0) const_cast<float*>(b)[0] += 1.f;"
+			}
+			b := bind(t, setup(t), rounds(body), 30)
+			launches := make([]verify.BurstLaunch, 9)
+			launches[8].Unseen = true
+			shots, err := burst(t, b, launches...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range shots {
+				if isWrong(b, &shots[i]) != (changes && i == 8) || len(shots[i].Comparisons) != map[bool]int{true: 0, false: 1}[i == 8] {
+					t.Errorf("launch %d: %+v %+v", i, shots[i].Breach, shots[i].Comparisons)
+				}
+			}
+			if found, err := b.bench.Compare(t.Context(), b.set, 8, true); err != nil || found[0].Mismatches == 0 || found[0].Unwritten != 0 {
+				t.Errorf("%+v, %v: want what others than the set's contents give", found, err)
+			}
+			if _, err := b.bench.Launch(t.Context(), verify.Shot{Limit: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+			if breach, err := b.bench.Breach(t.Context(), b.set); err != nil || (breach != nil) != changes {
+				t.Errorf("one more launch on what lies there: %+v, %v", breach, err)
+			}
+		})
+	}
+}
+
 // TestContestantsShareThePlaces runs bursts of two benches in turn over the same places: one has red zones where the
 // other has buffers.
 func TestContestantsShareThePlaces(t *testing.T) {
