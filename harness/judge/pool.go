@@ -14,6 +14,7 @@ func Pool(t *harness.Task, of []*harness.Report) *harness.Report {
 	if len(of) == 1 {
 		return r
 	}
+	lines := otherDetails(of)
 	poolSizes(t, of, func(r *harness.Report) []harness.SizeTime { return r.Sizes })
 	poolSizes(t, of, func(r *harness.Report) []harness.SizeTime { return r.Hidden })
 	for _, each := range of[1:] {
@@ -27,13 +28,23 @@ func Pool(t *harness.Task, of []*harness.Report) *harness.Report {
 		if each.Fault == harness.FaultNoisy {
 			r.Fault, r.Reason = each.Fault, each.Reason
 		}
+	}
+	r.Detail = append(lines, details(r)...)
+	return r
+}
+
+// otherDetails are what reports say beside what is said of their sizes, which are no longer what they were once they are pooled.
+func otherDetails(of []*harness.Report) []string {
+	var out []string
+	for _, each := range of {
+		own := details(each)
 		for _, line := range each.Detail {
-			if !slices.Contains(r.Detail, line) {
-				r.Detail = append(r.Detail, line)
+			if !slices.Contains(own, line) && !slices.Contains(out, line) {
+				out = append(out, line)
 			}
 		}
 	}
-	return r
+	return out
 }
 
 // poolSizes puts what all reports say of each size into the first one's.

@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func TestPool(t *testing.T) {
 	}
 	three[1].Environment = harness.Environment{Throttle: []string{"sw_power"}, ClocksMHz: map[string][2]int{"sm": {1500, 1900}}}
 	three[2].Environment = harness.Environment{Throttle: []string{"hw_thermal", "sw_power"}, ClocksMHz: map[string][2]int{"sm": {1600, 1980}}}
+	three[0].Detail = append(three[0].Detail, ": 10 samples kept, 1 dropped for steal time or involuntary switches, spread 0 %")
 	r := judge.Pool(task, three)
 	for i, base := range []float64{4, 40} {
 		s := r.Sizes[i]
@@ -59,7 +61,7 @@ func TestPool(t *testing.T) {
 	if e := r.Environment; len(e.Throttle) != 2 || e.ClocksMHz["sm"] != [2]int{1500, 1980} {
 		t.Errorf("%+v", e)
 	}
-	if r.Fault != harness.FaultNoisy || !r.Finished.Equal(three[2].Finished) || r.Reason != "noise" || len(r.Detail) != 2 {
+	if r.Fault != harness.FaultNoisy || !r.Finished.Equal(three[2].Finished) || r.Reason != "noise" || len(r.Detail) != 4 || r.Detail[0] != "same" || r.Detail[1] != "other" || !strings.Contains(r.Detail[2], "30 samples kept, 3 dropped") {
 		t.Errorf("%v %q %q", r.Fault, r.Reason, r.Detail)
 	}
 	if e := r.Errors; e.Compared != 400 || e.MaxAbs != 4e-6 || math.Abs(float64(e.MeanAbs)-(1e-6*100/2+4e-6*100/2+1e-6*200/2)/400) > 1e-12 {
