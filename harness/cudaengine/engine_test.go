@@ -428,13 +428,13 @@ extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n)
 }
 
 // TestLargeInputsAreLookedAtInParts changes inputs of 4 MB in every launch, restored by the rewriting before the next: a launch
-// that is compared whole sees it, and of the others about one in eight.
+// that is compared whole sees it, as the last one of a burst does, and of the others about one in eight.
 func TestLargeInputsAreLookedAtInParts(t *testing.T) {
 	const source = `extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; if (i == 9) const_cast<float*>(b)[i] = 0.f; }`
 	b := bind(t, setup(t), source, 540_000)
 	run := &verify.Burst{Rewrite: true, Limit: time.Second}
-	const launches = 96 // an eighth of each is looked at: that 95 miss the place has a chance of 3 in a million
+	const launches = 96 // an eighth of each is looked at: that 94 miss the place has a chance of 4 in a million
 	for i := range uint64(launches) {
 		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: i == 0})
 	}
@@ -448,8 +448,8 @@ func TestLargeInputsAreLookedAtInParts(t *testing.T) {
 			seen++
 		}
 	}
-	if shots[0].Breach == nil || seen < 2 || seen > launches/2 {
-		t.Errorf("seen in %d of %d launches, in the whole one %v", seen, launches, shots[0].Breach)
+	if shots[0].Breach == nil || shots[launches-1].Breach == nil || seen < 3 || seen > launches/2 {
+		t.Errorf("seen in %d of %d launches, in the whole one %v, in the last one %v", seen, launches, shots[0].Breach, shots[launches-1].Breach)
 	}
 }
 

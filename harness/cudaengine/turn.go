@@ -8,9 +8,9 @@ import (
 
 // Of inputs of more than inspectWholeBytes one of inspectEvery parts, drawn anew for each launch, is looked at after a launch that is
 // not compared whole, and written whole for the next; elsewhere the elements are written in which the next set differs. All is looked
-// at after the first, the last and a random launch, and looked at and written before them. So nothing is written over that was not
-// looked at, but for those few elements: a change that a kernel makes to its inputs lasts until it is seen. Where launches go round
-// several places all is looked at and written each time.
+// at after the first, the last and a random launch, and looked at and written before them; after the one on inputs never met before,
+// which may end a burst, too. So nothing is written over that was not looked at, but for those few elements: a change that a kernel
+// makes to its inputs lasts until it is seen. Where launches go round several places all is looked at and written each time.
 const (
 	inspectWholeBytes = 4 << 20
 	inspectEvery      = 8
@@ -23,7 +23,7 @@ type turn struct {
 	whole bool      // look at all of the inputs and compare all of the outputs
 	draw  uint64    // chooses the part of large inputs where whole is not asked for
 
-	at        *Bench    // over whose buffers the launch that follows goes: this bench, or another of its round
+	at        *Bench    // over whose buffers the launch that follows goes: this bench, or another of its round; nil: none follows
 	next      *prepared // the set of that launch, for which all is rewritten; nil: nothing is
 	nextWhole bool      // it is compared whole
 	start     uint64    // of its poison
@@ -41,7 +41,7 @@ func (b *Bench) turn(s *device.Session, t *turn) error {
 	if t.next != nil && t.at != b {
 		apart = 1
 	}
-	if large && !t.whole && apart == 0 && !(t.next != nil && t.nextWhole) {
+	if large && !t.whole && t.at == b && !(t.next != nil && t.nextWhole) {
 		every = inspectEvery
 	}
 	var next, deltas device.Ptr
