@@ -55,7 +55,11 @@ func (c *baselineCmd) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	r, err := e.judge(ctx, j, &harness.Request{Task: loaded.Task, Candidate: candidate, Rivals: []harness.Rival{{Role: "baseline", Candidate: candidate}}, Plan: harness.Plan{Stage: harness.StageFirst, Seed: 1}})
+	plan := harness.Plan{Stage: harness.StageFirst, Seed: 1}
+	if plan.Processes, err = e.processes(candidate); err != nil {
+		return err
+	}
+	r, err := e.judge(ctx, j, &harness.Request{Task: loaded.Task, Candidate: candidate, Rivals: []harness.Rival{{Role: "baseline", Candidate: candidate}}, Plan: plan})
 	if err = errors.Join(err, j.Close()); err != nil {
 		return evalError(err)
 	}

@@ -32,8 +32,7 @@ type bruteCmd struct {
 
 // Run evaluates the configurations in the space's order and writes the recording when all are done.
 func (b bruteCmd) Run(ctx context.Context, env environment) error {
-	e := evalCmd{Task: b.Task, File: b.Structure, Stage: string(harness.StageSearch), Seed: b.Seed, CC: b.CC, Setup: b.Setup, AllowReduced: b.AllowReduced}
-	q, err := e.request()
+	e, q, err := b.request()
 	if err != nil {
 		return err
 	}
@@ -70,6 +69,16 @@ func (b bruteCmd) Run(ctx context.Context, env environment) error {
 		return known
 	}
 	return evalError(err)
+}
+
+// request is what each configuration is asked with: one process for all of them, since they are compared with each other.
+func (b bruteCmd) request() (evalCmd, *harness.Request, error) {
+	e := evalCmd{Task: b.Task, File: b.Structure, Stage: string(harness.StageSearch), Seed: b.Seed, CC: b.CC, Setup: b.Setup, AllowReduced: b.AllowReduced}
+	q, err := e.request()
+	if err == nil {
+		q.Plan.Processes = 0
+	}
+	return e, q, err
 }
 
 // record goes through the space, skipping what an earlier run left in the part file.

@@ -142,3 +142,14 @@ void vadd(const float *a, const float *b, float *c, int n) {
 	}
 	return file
 }
+
+// TestBruteMeasuresInOneProcess wants a space's configurations on a card to be measured once each, side by side.
+func TestBruteMeasuresInOneProcess(t *testing.T) {
+	file := "../../configs/tasks/softmax_2d/naive.cu"
+	if q, err := (evalCmd{Task: "softmax_2d", File: file, Stage: "search"}).request(); err != nil || q.Plan.Processes != evalProcesses {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	if _, q, err := (bruteCmd{Task: "softmax_2d", Structure: file}).request(); err != nil || q.Plan.Processes != 0 {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
