@@ -46,7 +46,8 @@ type process struct {
 }
 
 // spawner starts children from one thread that lives as long as the engine: a child is killed when the thread that started it
-// ends (PR_SET_PDEATHSIG), so that no child outlives this process.
+// ends (PR_SET_PDEATHSIG), so that no child outlives this process. The thread outlives the engine: it may have started others' children
+// before it was the spawner's, a compiler or a model's program, which would be killed with it.
 type spawner struct {
 	orders chan func()
 	done   chan struct{}
@@ -56,7 +57,8 @@ func newSpawner() *spawner {
 	s := &spawner{orders: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its children with it
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		for do := range s.orders {
 			do()
 		}
