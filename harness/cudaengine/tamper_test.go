@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,20 @@ func burst(t testing.TB, b *bound, launches ...verify.BurstLaunch) ([]verify.Sho
 // isWrong reports whether launch i of a burst is judged to be wrong.
 func isWrong(b *bound, s *verify.Shotted) bool {
 	return verify.Judge(s.Lap, s.Breach, s.Comparisons, b.layout, b.set, verify.Aim{}) != nil
+}
+
+// wrongOnly runs a burst and wants some launches to be judged wrong and the others right.
+func wrongOnly(t testing.TB, b *bound, wrong []int, launches ...verify.BurstLaunch) {
+	t.Helper()
+	shots, err := burst(t, b, launches...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range shots {
+		if got := isWrong(b, &shots[i]); got != slices.Contains(wrong, i) {
+			t.Errorf("launch %d: wrong %t, want launches %v to be: %+v %+v", i, got, wrong, shots[i].Breach, shots[i].Comparisons)
+		}
+	}
 }
 
 // TestFindingsCannotBeForged writes into the findings of launches, whose place these kernels are told: it is noticed, whether they
@@ -189,15 +204,7 @@ extern "C" __global__ void vadd(const float* a, const float* b, float* c, int n)
     if (i == n - 1) launches++;
 }`, body)
 			b := bind(t, setup(t), source, 28) // one warp, and no bytes but whole pieces of 16
-			shots, err := burst(t, b, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{}, verify.BurstLaunch{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range shots {
-				if got := isWrong(b, &shots[i]); got != (i == 1) {
-					t.Errorf("launch %d: wrong %t: %+v", i, got, shots[i].Comparisons)
-				}
-			}
+			wrongOnly(t, b, []int{1}, verify.BurstLaunch{Whole: true}, verify.BurstLaunch{}, verify.BurstLaunch{})
 		})
 	}
 }
