@@ -29,7 +29,7 @@ type environment struct {
 // hide keeps variables that hold secrets from compilers, runners, profilers and whatever else is started.
 func (env environment) hide(names ...string) {
 	for _, name := range names {
-		if env.hideFunc != nil && name != "" {
+		if env.hideFunc != nil {
 			env.hideFunc(name)
 		}
 	}

@@ -58,10 +58,7 @@ func (env environment) hideKeys(campaigns []*scheduler.Campaign) {
 			continue
 		}
 		for _, m := range c.Settings.LLM.Pool.Models {
-			env.hide(m.KeyEnv)
-			for _, name := range m.HeaderEnv {
-				env.hide(name)
-			}
+			env.hide(m.KeyVariables()...)
 			for _, name := range m.Env {
 				if !slices.ContainsFunc(driverVariables, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 					env.hide(name)

@@ -107,7 +107,7 @@ func (b *Bench) settle(s *device.Session, base device.Ptr) (err error) {
 // fillZones writes the red zones. It runs at every binding: other layouts share the memory.
 func (b *Bench) fillZones(s *device.Session) error {
 	b.engine.zoned = b.owner
-	for _, at := range append([]*Bench{b.owner}, b.owner.others...) {
+	for _, at := range b.owner.everywhere() {
 		if err := at.engine.helpers.launch(s, at.engine.stream, "rp_zones_fill", at.zoneN, new(device.Args).Ptr(at.zones)); err != nil {
 			return err
 		}
@@ -353,7 +353,7 @@ func (b *Bench) Close() error {
 	}
 	var owned []device.Ptr
 	var passing []*master
-	for _, at := range append([]*Bench{b}, b.others...) {
+	for _, at := range b.everywhere() {
 		for _, p := range at.prepared {
 			p.master.pinned--
 		}

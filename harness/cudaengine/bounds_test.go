@@ -83,8 +83,9 @@ extern "C" __global__ void k(const float* a, float* c, int n) {
 	}
 }
 
-// TestInPlace raises a tensor that is both input and output: each launch finds it as the set has it, warm-ups among them.
-func TestInPlace(t *testing.T) {
+// raising is a task of a tensor c that is both input and output, to which a is added, its oracle, and a kernel k of c and what is added
+// that is wrong for ever where c is not what the set has.
+func raising(t testing.TB) (*harness.Task, verify.OracleFunc, string) {
 	tk := taskOf(t, "float32", "c: {shape: [n], dtype: float32, role: inout}, a: {shape: [n], dtype: float32, role: in}", "c, a, n")
 	oracle := func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
 		out := make([]float64, len(in["a"]))
@@ -93,7 +94,7 @@ func TestInPlace(t *testing.T) {
 		}
 		return map[string][]float64{"c": out}, nil
 	}
-	source := `__device__ float before[1003];
+	return tk, oracle, `__device__ float before[1003];
 __device__ bool met[1003];
 extern "C" __global__ void k(float* c, const float* a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -103,17 +104,13 @@ extern "C" __global__ void k(float* c, const float* a, int n) {
     if (c[i] != before[i]) before[i] = c[i] = __int_as_float(0x7fc00000);  // and so on ever after
     else c[i] += a[i];
 }`
+}
+
+// TestInPlace raises a tensor that is both input and output: each launch finds it as the set has it, warm-ups among them.
+func TestInPlace(t *testing.T) {
+	tk, oracle, source := raising(t)
 	b := bindTask(t, setup(t), tk, oracle, source, 1003, "k")
-	run := &verify.Burst{Warmups: 2, Rewrite: true, Launches: []verify.BurstLaunch{{Set: b.set, Seed: 1, Whole: true}, {Set: b.set, Seed: 2}, {Set: b.set, Seed: 3}}}
-	shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range shots {
-		if isWrong(b, &shots[i]) {
-			t.Errorf("launch %d: %+v %+v", i, shots[i].Breach, shots[i].Comparisons)
-		}
-	}
+	rightAfter(t, b, 2, 3)
 }
 
 // withScratch is vadd by way of scratch of the given number of elements.

@@ -94,7 +94,7 @@ func (e *Engine) Free() (free int64, err error) {
 
 // Proofs returns, for each place in which launches on a set have been, where its proofs lie and their key.
 func (b *Bench) Proofs(key string) (all [][2]uint64) {
-	for _, at := range append([]*Bench{b}, b.others...) {
+	for _, at := range b.everywhere() {
 		if p := at.prepared[key]; p != nil {
 			all = append(all, [2]uint64{uint64(p.proofs), p.proofKey})
 		}

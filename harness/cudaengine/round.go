@@ -39,8 +39,11 @@ func (b *Bench) round(s *device.Session, burst *verify.Burst) ([]*Bench, error) 
 		b.others = append(b.others, at)
 		b.engine.zoned = nil // its zones are not yet written
 	}
-	return append(one, b.others...), nil
+	return b.everywhere(), nil
 }
+
+// everywhere is this bench and its others.
+func (b *Bench) everywhere() []*Bench { return append([]*Bench{b}, b.others...) }
 
 // base is where the first red zone begins.
 func (b *Bench) base() device.Ptr { return b.buffers[0].at.Add(-b.before[0]) }

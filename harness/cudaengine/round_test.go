@@ -1,12 +1,10 @@
 package cudaengine_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
 
-	"ridgepoint/harness"
 	"ridgepoint/harness/cudaengine"
 	"ridgepoint/harness/verify"
 )
@@ -244,14 +242,7 @@ func TestLargeInputsGoRound(t *testing.T) {
 // TestEveryKindOfBufferGoesRound runs a plan of two launches over scratch that is cleared and a tensor that is both input and output:
 // every launch, warm-ups among them, finds both as it should, in each place.
 func TestEveryKindOfBufferGoesRound(t *testing.T) {
-	tk := taskOf(t, "float32", "c: {shape: [n], dtype: float32, role: inout}, a: {shape: [n], dtype: float32, role: in}", "c, a, n")
-	oracle := func(_ context.Context, _ *harness.Task, _ harness.Size, in map[string][]float64, _ string) (map[string][]float64, error) {
-		out := make([]float64, len(in["a"]))
-		for i := range out {
-			out[i] = in["a"][i] + in["c"][i]
-		}
-		return map[string][]float64{"c": out}, nil
-	}
+	tk, oracle, raise := raising(t)
 	source := `/* ridgepoint
 launch:
   - {kernel: add, grid: ["ceil_div(n, 256)"], block: [256], args: [a, scratch, n]}
@@ -259,31 +250,10 @@ launch:
 workspace: {scratch: {shape: [n], dtype: float32, init: zero}}
 */
 extern "C" __global__ void add(const float* a, float* s, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) s[i] += a[i]; }
-__device__ float before[1003];
-__device__ bool met[1003];
-extern "C" __global__ void k(float* c, const float* s, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    if (!met[i]) before[i] = c[i];
-    met[i] = true;
-    if (c[i] != before[i]) before[i] = c[i] = __int_as_float(0x7fc00000);  // and so on ever after
-    else c[i] += s[i];
-}`
+` + raise
 	for _, launches := range []int{8, 9, 10, 11} { // the first is in each of the places
 		b := bindTask(t, setup(t), tk, oracle, source, 1003, "add", "k")
-		run := &verify.Burst{Warmups: 3, Rewrite: true, Limit: 20 * time.Second}
-		for i := range uint64(launches) {
-			run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: i == 0})
-		}
-		shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range shots {
-			if isWrong(b, &shots[i]) {
-				t.Errorf("launch %d of %d: %+v %+v", i, launches, shots[i].Breach, shots[i].Comparisons)
-			}
-		}
+		rightAfter(t, b, 3, launches)
 	}
 }
 

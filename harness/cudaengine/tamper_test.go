@@ -76,12 +76,28 @@ func isWrong(b *bound, s *verify.Shotted) bool {
 func wrongOnly(t testing.TB, b *bound, wrong []int, launches ...verify.BurstLaunch) {
 	t.Helper()
 	shots, err := burst(t, b, launches...)
+	verdicts(t, b, wrong, shots, err)
+}
+
+// rightAfter runs launches behind warm-ups, the first of them compared whole, and wants all to be judged right.
+func rightAfter(t testing.TB, b *bound, warmups, launches int) {
+	t.Helper()
+	run := &verify.Burst{Warmups: warmups, Rewrite: true, Limit: 20 * time.Second}
+	for i := range uint64(launches) {
+		run.Launches = append(run.Launches, verify.BurstLaunch{Set: b.set, Seed: i, Whole: i == 0})
+	}
+	shots, err := b.bench.(verify.Burster).Burst(t.Context(), run)
+	verdicts(t, b, nil, shots, err)
+}
+
+func verdicts(t testing.TB, b *bound, wrong []int, shots []verify.Shotted, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range shots {
 		if got := isWrong(b, &shots[i]); got != slices.Contains(wrong, i) {
-			t.Errorf("launch %d: wrong %t, want launches %v to be: %+v %+v", i, got, wrong, shots[i].Breach, shots[i].Comparisons)
+			t.Errorf("launch %d of %d: wrong %t, want launches %v to be: %+v %+v", i, len(shots), got, wrong, shots[i].Breach, shots[i].Comparisons)
 		}
 	}
 }

@@ -157,6 +157,16 @@ func (b *bundle) judged(t *testing.T, q *harness.Request) *harness.Report {
 	return r
 }
 
+// caseOf is the source of a kernel of testdata/cases.
+func caseOf(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/cases/" + name + ".cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func taskOf(source string) string {
 	if strings.Contains(source, "softmax_rows(") {
 		return "softmax_rows.yaml"
@@ -179,26 +189,20 @@ const hangs = `extern "C" __global__ void vadd(const float* a, const float* b, f
 func TestAfterHangAndFault(t *testing.T) {
 	b := setup(t, "")
 	tk := b.load(t, "vadd.yaml")
-	control, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fault, err := os.ReadFile("testdata/cases/30_sticky_fault.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := b.evaluate(t, tk, string(control), harness.StageSearch, 1); !r.Fault.Measured() {
+	control := caseOf(t, "01_control_vadd_honest")
+	fault := caseOf(t, "30_sticky_fault")
+	if r := b.evaluate(t, tk, control, harness.StageSearch, 1); !r.Fault.Measured() {
 		t.Fatalf("before: %v (%s)", r.Fault, r.Reason)
 	}
 	for name, c := range map[string]struct {
 		source string
 		want   harness.Fault
-	}{"hang": {hangs, harness.FaultTimeout}, "fault": {string(fault), harness.FaultCrash}} {
+	}{"hang": {hangs, harness.FaultTimeout}, "fault": {fault, harness.FaultCrash}} {
 		if r := b.evaluate(t, tk, disguise(c.source), harness.StageFirst, 3); r.Fault != c.want {
 			t.Errorf("%s: %v (%s), want %v", name, r.Fault, r.Reason, c.want)
 		}
 		begin := time.Now()
-		r := b.evaluate(t, tk, string(control), harness.StageSearch, 1)
+		r := b.evaluate(t, tk, control, harness.StageSearch, 1)
 		took := time.Since(begin)
 		if !r.Fault.Measured() {
 			t.Errorf("after the %s: %v (%s)", name, r.Fault, r.Reason)

@@ -43,10 +43,7 @@ func TestProfileGoesIntoTheReport(t *testing.T) {
 	if err := os.WriteFile(ncu, fmt.Appendf(nil, fakeNCU, dir, golden), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := caseOf(t, "01_control_vadd_honest")
 	for _, c := range []struct{ name, ncu, source, code string }{{"counters", ncu, "ncu", "memory_bound"}, {"fallback", "", "fallback: ", ""}} {
 		b := &bundle{arch: device.Emulated, target: gpu.New(gpu.Config{RunDir: t.TempDir(), CacheDir: cache, ReducedSandbox: true, NCU: c.ncu, Version: "test"})}
 		b.judge, err = judge.New(judge.Config{CacheDir: cache, RunDir: t.TempDir(), OracleFunc: judge.Oracle(nil), Targets: []judge.Target{b.target}, ReducedSandbox: true, LaunchLimit: 3 * time.Second, Version: "test"})
@@ -54,7 +51,7 @@ func TestProfileGoesIntoTheReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		tk := b.load(t, "vadd.yaml")
-		q := b.request(t, tk, string(source), harness.Plan{Stage: harness.StageSearch, Seed: 1, Profile: true})
+		q := b.request(t, tk, source, harness.Plan{Stage: harness.StageSearch, Seed: 1, Profile: true})
 		r := b.judged(t, q)
 		if err := b.judge.Close(); err != nil {
 			t.Error(err)

@@ -132,12 +132,9 @@ func TestScribbleIsNeeded(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	b := setup(t, "")
 	tk := b.load(t, "vadd.yaml")
-	control, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	once := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1}))
-	all := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3}))
+	control := caseOf(t, "01_control_vadd_honest")
+	once := b.judged(t, b.request(t, tk, control, harness.Plan{Stage: harness.StageSearch, Seed: 1}))
+	all := b.judged(t, b.request(t, tk, control, harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3}))
 	if !all.Fault.Measured() || all.Errors.Compared != 3*once.Errors.Compared {
 		t.Errorf("%v: compared %d elements after %d in one process, want three times as many", all.Fault, all.Errors.Compared, once.Errors.Compared)
 	}
@@ -146,7 +143,7 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("%s: %d samples, want %d", s.Size, len(s.SamplesUS), want)
 		}
 	}
-	wrong := strings.Replace(string(control), "a[i] + b[i]", "a[i] - b[i]", 1)
+	wrong := strings.Replace(control, "a[i] + b[i]", "a[i] - b[i]", 1)
 	if r := b.judged(t, b.request(t, tk, wrong, harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: 3})); r.Fault != harness.FaultIncorrect {
 		t.Errorf("%v, want incorrect", r.Fault)
 	}
@@ -163,12 +160,9 @@ func TestProcessesAreAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	tk := b.load(t, "vadd.yaml")
-	control, err := os.ReadFile("testdata/cases/01_control_vadd_honest.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := caseOf(t, "01_control_vadd_honest")
 	for _, processes := range []int{1, 3, 1} {
-		if r := b.judged(t, b.request(t, tk, string(control), harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: processes})); !r.Fault.Measured() {
+		if r := b.judged(t, b.request(t, tk, control, harness.Plan{Stage: harness.StageSearch, Seed: 1, Processes: processes})); !r.Fault.Measured() {
 			t.Fatalf("%v: %s", r.Fault, r.Reason)
 		}
 		if waits() != (processes == 1) {

@@ -92,14 +92,7 @@ func (m Model) validate() error {
 	if err := m.Price.Validate(); err != nil {
 		return fmt.Errorf("%s.%w", where, err)
 	}
-	variables := append([]string{}, m.Env...)
-	for _, name := range m.HeaderEnv {
-		variables = append(variables, name)
-	}
-	if m.KeyEnv != "" {
-		variables = append(variables, m.KeyEnv)
-	}
-	for _, name := range variables {
+	for _, name := range append(m.KeyVariables(), m.Env...) {
 		if !variableRE.MatchString(name) { // it may be the key itself: it is not repeated
 			return fmt.Errorf("%s: key_env, header_env and env hold names of environment variables, letters, digits and _ only; what stands there is none", where)
 		}
@@ -120,6 +113,18 @@ func (m Model) validate() error {
 		return fmt.Errorf("%s: key_env or key_file, not both", where)
 	}
 	return m.endpoint().Validate()
+}
+
+// KeyVariables are the names of the environment variables that hold an endpoint's keys.
+func (m Model) KeyVariables() []string {
+	var out []string
+	if m.KeyEnv != "" {
+		out = append(out, m.KeyEnv)
+	}
+	for _, name := range m.HeaderEnv {
+		out = append(out, name)
+	}
+	return out
 }
 
 func (m Model) endpoint() openai.Config {
