@@ -51,7 +51,8 @@ func TestKilledProcessPaysForNoReplyTwice(t *testing.T) {
 		given += 2
 		p.until(t, "two more replies are in the log", time.Minute, func() bool { return replies() == given })
 		open += len(readLog(t, dir).State.Drafts.Open)
-		p.kill() // one or more calls wait at the gate now
+		p.kill() // one or more calls waited at the gate
+		g.left(t)
 		args = []string{"resume", "last", "--data", dir}
 	}
 	if open == 0 {

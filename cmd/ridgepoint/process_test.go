@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -272,6 +273,7 @@ func keyed() []string { return []string{keyVariable + "=" + processKey} }
 type gate struct {
 	next    http.Handler
 	permits chan struct{}
+	waiting atomic.Int64 // calls that have no permit yet
 }
 
 func newGate(h http.Handler) *gate {
@@ -285,10 +287,24 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	g.waiting.Add(1)
 	select {
 	case <-g.permits:
+		g.waiting.Add(-1)
 		g.next.ServeHTTP(w, r)
 	case <-r.Context().Done():
+		g.waiting.Add(-1)
+	}
+}
+
+// left waits until the server has noticed that the callers of a killed process are gone: one of them would take the next permit, for a
+// reply that reaches nobody.
+func (g *gate) left(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); g.waiting.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("callers of a killed process still wait at the gate after a minute")
+		}
 	}
 }
 
