@@ -344,7 +344,7 @@ func (b *Bench) timeGraph(s *device.Session, graph *device.Graph, launches int) 
 		return 0, err
 	}
 	st := b.engine.stream
-	err = errors.Join(s.LaunchGraph(st, graph), b.sweep(s), s.Record(begins[0], st), s.LaunchGraph(st, graph), s.Record(ends[0], st), s.Wait(st))
+	err = errors.Join(s.LaunchGraph(st, graph), s.Wait(st), b.sweep(s), s.Record(begins[0], st), s.LaunchGraph(st, graph), s.Record(ends[0], st), s.Wait(st))
 	if err != nil {
 		return 0, err
 	}

@@ -27,6 +27,7 @@ const (
 	attrMemoryClockKHz
 	attrBusBits
 	attrL2Bytes
+	attrPersistingL2Bytes
 	attrMajor
 	attrMinor
 	attrCooperative
@@ -52,9 +53,11 @@ type Info struct {
 	Limits     Limits `json:"limits"`
 	MemoryByte int64  `json:"memory_bytes"`
 	L2Bytes    int64  `json:"l2_bytes"`
-	ClockMHz   int    `json:"clock_mhz"`
-	MemoryMHz  int    `json:"memory_mhz"`
-	BusBits    int    `json:"bus_bits"`
+	// PersistingL2Bytes is how much of the L2 cache may hold lines that outlive others; 0: the device has no such lines.
+	PersistingL2Bytes int64 `json:"persisting_l2_bytes,omitempty"`
+	ClockMHz          int   `json:"clock_mhz"`
+	MemoryMHz         int   `json:"memory_mhz"`
+	BusBits           int   `json:"bus_bits"`
 }
 
 // Limits are what a launch must keep within on a device.

@@ -18,6 +18,7 @@ const (
 	fnContextRelease
 	fnContextSet
 	fnContextSync
+	fnForgetPersisting
 	fnMemInfo
 	fnAlloc
 	fnFree
@@ -73,7 +74,8 @@ var cuda = dialect{
 		fnDeviceName: "cuDeviceGetName", fnDeviceUUID: "cuDeviceGetUuid", fnDeviceMemory: "cuDeviceTotalMem_v2",
 		fnDeviceAttribute: "cuDeviceGetAttribute", fnDevicePCI: "cuDeviceGetPCIBusId", fnContextRetain: "cuDevicePrimaryCtxRetain",
 		fnContextRelease: "cuDevicePrimaryCtxRelease_v2", fnContextSet: "cuCtxSetCurrent", fnContextSync: "cuCtxSynchronize",
-		fnMemInfo: "cuMemGetInfo_v2", fnAlloc: "cuMemAlloc_v2", fnFree: "cuMemFree_v2", fnHostAlloc: "cuMemHostAlloc",
+		fnForgetPersisting: "cuCtxResetPersistingL2Cache",
+		fnMemInfo:          "cuMemGetInfo_v2", fnAlloc: "cuMemAlloc_v2", fnFree: "cuMemFree_v2", fnHostAlloc: "cuMemHostAlloc",
 		fnHostFree: "cuMemFreeHost", fnToDevice: "cuMemcpyHtoDAsync_v2", fnToHost: "cuMemcpyDtoHAsync_v2", fnCopy: "cuMemcpyDtoDAsync_v2",
 		fnMemset8: "cuMemsetD8Async", fnMemset32: "cuMemsetD32Async", fnStreamCreate: "cuStreamCreate", fnStreamSync: "cuStreamSynchronize",
 		fnStreamDestroy: "cuStreamDestroy_v2", fnEventCreate: "cuEventCreate", fnEventRecord: "cuEventRecord",
@@ -89,7 +91,7 @@ var cuda = dialect{
 		attrMaxThreadsPerBlock: 1, attrMaxBlockX: 2, attrMaxBlockY: 3, attrMaxBlockZ: 4, attrMaxGridX: 5, attrMaxGridY: 6, attrMaxGridZ: 7,
 		attrSharedPerBlock: 8, attrWarpSize: 10, attrRegistersPerBlock: 12, attrSMs: 16, attrClockKHz: 13, attrMemoryClockKHz: 36,
 		attrBusBits: 37, attrL2Bytes: 38, attrThreadsPerSM: 39, attrSharedPerSM: 81, attrRegistersPerSM: 82, attrSharedOptIn: 97,
-		attrBlocksPerSM: 106, attrSharedReserved: 111, attrMajor: 75, attrMinor: 76, attrCooperative: 95,
+		attrBlocksPerSM: 106, attrSharedReserved: 111, attrMajor: 75, attrMinor: 76, attrCooperative: 95, attrPersistingL2Bytes: 108,
 	},
 	arch: cudaArch,
 }

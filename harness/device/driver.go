@@ -73,7 +73,7 @@ func open(d *dialect, path string) (*Driver, error) {
 // required tells the functions without which nothing works from those that only newer drivers have.
 func required(e entry) bool {
 	switch e {
-	case fnLaunchEx, fnTensorMap, fnGraphInstantiate, fnGraphLaunch, fnGraphExecDestroy, fnGraphDestroy, fnCaptureBegin, fnCaptureEnd, fnDeviceUUID, fnDeviceProperties, fnModuleGlobal:
+	case fnForgetPersisting, fnLaunchEx, fnTensorMap, fnGraphInstantiate, fnGraphLaunch, fnGraphExecDestroy, fnGraphDestroy, fnCaptureBegin, fnCaptureEnd, fnDeviceUUID, fnDeviceProperties, fnModuleGlobal:
 		return false
 	default:
 		return true
@@ -197,7 +197,7 @@ func (d *Driver) fillAttributes(info *Info, dev int32) error {
 		SharedReserved: v[attrSharedReserved], RegistersPerBlock: v[attrRegistersPerBlock], RegistersPerSM: v[attrRegistersPerSM],
 		ThreadsPerSM: v[attrThreadsPerSM], BlocksPerSM: v[attrBlocksPerSM], Cooperative: v[attrCooperative] != 0,
 	}
-	info.L2Bytes = int64(v[attrL2Bytes])
+	info.L2Bytes, info.PersistingL2Bytes = int64(v[attrL2Bytes]), int64(v[attrPersistingL2Bytes])
 	info.ClockMHz, info.MemoryMHz, info.BusBits = v[attrClockKHz]/1000, v[attrMemoryClockKHz]/1000, v[attrBusBits]
 	info.Arch = d.dialect.arch(v[attrMajor], v[attrMinor])
 	if info.Arch == "" {

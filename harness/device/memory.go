@@ -101,6 +101,10 @@ func (s *Session) Copy(st Stream, dst, src Ptr, n int64) error {
 	return s.driver.call(fnCopy, uintptr(dst), uintptr(src), uintptr(n), uintptr(st))
 }
 
+// ForgetPersisting makes the lines of the L2 cache that accesses have marked to persist as likely to go as all others. It acts at
+// once, also while work is queued.
+func (s *Session) ForgetPersisting() error { return s.driver.call(fnForgetPersisting) }
+
 // Memset queues the filling of n bytes with value.
 func (s *Session) Memset(st Stream, dst Ptr, value byte, n int64) error {
 	return s.driver.call(fnMemset8, uintptr(dst), uintptr(value), uintptr(n), uintptr(st))

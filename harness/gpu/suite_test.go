@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,6 +125,21 @@ func TestScribbleIsNeeded(t *testing.T) {
 		}
 		if r := b.evaluate(t, tk, string(text), harness.StageSearch, 1); !r.Fault.Measured() {
 			t.Errorf("%s: without scribbling judged %v (%s); want it to pass, else something else catches it", name, r.Fault, r.Reason)
+		}
+	}
+}
+
+// TestFlushForgetsWhatPersists has the driver fail when it is told to let go of what kernels keep in the cache: that comes before the
+// first flush and before later ones.
+func TestFlushForgetsWhatPersists(t *testing.T) {
+	for _, call := range []int{1, 9} {
+		b := setup(t, fmt.Sprintf("fail=cuCtxResetPersistingL2Cache:%d:719", call))
+		if b.arch != device.Emulated {
+			t.Skip("only the emulated driver can fail so")
+		}
+		r := b.evaluate(t, b.load(t, "vadd.yaml"), caseOf(t, "01_control_vadd_honest"), harness.StageSearch, 1)
+		if r.Fault != harness.FaultCrash {
+			t.Errorf("call %d fails: judged %v (%s), want a crash", call, r.Fault, r.Reason)
 		}
 	}
 }

@@ -201,6 +201,7 @@ int attribute(int code) {
     case 95: return 0;
     case 97: return kMaxShared;
     case 106: return 32;
+    case 108: return 1 << 19;
     case 111: return 1024;
     default: return -1;
     }
@@ -230,6 +231,7 @@ API cuDevicePrimaryCtxRelease_v2(int) {
 }
 API cuCtxSetCurrent(void* c) { ENTER("cuCtxSetCurrent"); current = c != nullptr; return kOK; }
 API cuCtxSynchronize() { ENTER("cuCtxSynchronize"); return current ? kOK : kInvalidContext; }
+API cuCtxResetPersistingL2Cache() { ENTER("cuCtxResetPersistingL2Cache"); return current ? kOK : kInvalidContext; }
 API cuMemGetInfo_v2(size_t* f, size_t* t) { ENTER("cuMemGetInfo_v2"); *t = static_cast<size_t>(number("memory", kTotal)); *f = *t > used ? *t - used : 0; return kOK; }
 
 API cuMemAlloc_v2(void** p, size_t n) {
