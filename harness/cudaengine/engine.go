@@ -132,15 +132,7 @@ func (e *Engine) prepare(s *device.Session, config Config) error {
 			return err
 		}
 	}
-	if e.Emulated() {
-		return nil
-	}
-	if err := e.warm(s); err != nil {
-		return err
-	}
-	e.peaks, err = e.measurePeaks(s)
-	e.busy = time.Now()
-	return err
+	return nil
 }
 
 // Info describes the device.

@@ -1,6 +1,7 @@
 package cudaengine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -17,6 +18,22 @@ type Peaks struct {
 
 // fmaRounds is the length of rp_fma's chains: about 4 ms on an H200.
 const fmaRounds = 4096
+
+// MeasurePeaks measures the device's ceilings once, under a load that whoever measures on the device at that time would see. Without it
+// they are zero, as on the emulated device.
+func (e *Engine) MeasurePeaks(context.Context) error {
+	if e.Emulated() || e.peaks != (Peaks{}) {
+		return nil
+	}
+	return e.do(setupLimit, func(s *device.Session) error {
+		err := e.warm(s)
+		if err == nil {
+			e.peaks, err = e.measurePeaks(s)
+		}
+		e.busy = time.Now()
+		return err
+	})
+}
 
 // measurePeaks takes the best of a few runs of each; about 20 ms on an H200.
 func (e *Engine) measurePeaks(s *device.Session) (Peaks, error) {

@@ -76,7 +76,7 @@ func (e *Engine) TakeState() State {
 	return s
 }
 
-// Peaks returns the ceilings that New measured.
+// Peaks returns the ceilings that MeasurePeaks measured.
 func (e *Engine) Peaks() Peaks { return e.peaks }
 
 // Monitor returns the card's monitor, or nil.

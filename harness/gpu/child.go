@@ -81,6 +81,8 @@ func (c *child) serve(ctx context.Context) error {
 			a, err = c.find(o.Open)
 		case o.Helpers != nil:
 			a, err = c.start(ctx, o.Helpers)
+		case o.Peaks:
+			a, err = c.peaks(ctx)
 		case o.Bout != nil:
 			a, err = c.bout(ctx, o.Bout)
 		default:
@@ -139,7 +141,24 @@ func (c *child) start(ctx context.Context, helpers []byte) (answer, error) {
 	if err := e.Probe(); err != nil {
 		return answer{}, fmt.Errorf("probe %s: %w", c.info.Name, err)
 	}
-	return answer{Ready: &readyAnswer{Driver: c.version, Peaks: e.Peaks()}}, nil
+	return answer{Ready: &readyAnswer{Driver: c.version}}, nil
+}
+
+// peaks measures the device's ceilings, holding the device's lock.
+func (c *child) peaks(ctx context.Context) (answer, error) {
+	if c.engine == nil {
+		return answer{}, errors.New("ceilings were asked for before the device was opened")
+	}
+	release, err := c.lock(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	defer release()
+	if err := c.engine.MeasurePeaks(ctx); err != nil {
+		return answer{}, fmt.Errorf("measure the ceilings of %s: %w", c.info.Name, err)
+	}
+	p := c.engine.Peaks()
+	return answer{Peaks: &p}, nil
 }
 
 // bout judges one candidate, holding the device's lock.

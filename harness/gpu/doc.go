@@ -5,8 +5,10 @@
 //	parent                                     child (one a device, and one warm standby)
 //	  open ──────────────────────────────────>   driver opened, device found
 //	       <────────────────────────────── found
-//	  helpers (compiled for its arch) ────────>  context, engine, peaks; probe
+//	  helpers (compiled for its arch) ────────>  context, engine; probe
 //	       <────────────────────────────── ready
+//	  peaks, once it is the active one ──────>   flock; ceilings of the device
+//	       <────────────────────────────── peaks
 //	  bout ──────────────────────────────────>   flock; verify; measure
 //	       <──────────────────── report | error   (lost: the child ends, the standby takes over)
 //

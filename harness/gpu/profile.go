@@ -66,6 +66,9 @@ func launchMain(file string) error {
 	if err != nil {
 		return err
 	}
+	if err := e.MeasurePeaks(ctx); err != nil { // no ceiling is asked for: the clocks go up
+		return err
+	}
 	p, err := e.Open(ctx, o.Module)
 	if err != nil {
 		return err
@@ -219,7 +222,7 @@ func (t *Target) fallback(ctx context.Context, s *station, o ProfileOrder, why s
 	k := profile.Known{Limits: *limits, Why: why}
 	if o.Candidate.Options.Arch != device.Emulated {
 		if p, err := s.get(ctx); err == nil {
-			k.Limits, k.BytesPerSecond, k.FLOPsPerSecond = p.info.Limits, p.ready.Peaks.BytesPerSecond, p.ready.Peaks.FLOPsPerSecond
+			k.Limits, k.BytesPerSecond, k.FLOPsPerSecond = p.info.Limits, p.peaks.BytesPerSecond, p.peaks.FLOPsPerSecond
 		}
 	}
 	plan, err := task.Plan(o.Task, o.Candidate.Structure, o.Candidate.Configuration, o.Size)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"ridgepoint/harness/cudaengine"
 	"ridgepoint/harness/device"
 )
 
@@ -44,7 +45,7 @@ type process struct {
 	enc     *json.Encoder
 	answers chan answer // closed when the child is gone
 	info    device.Info
-	ready   readyAnswer
+	peaks   cudaengine.Peaks // zero until it is active
 }
 
 // startLimit bounds a child's start: a context is 0.4 s, a busy or freshly killed device some seconds.
@@ -52,16 +53,11 @@ const startLimit = 60 * time.Second
 
 // get returns a child that is ready: the active one, else the standby, else a fresh one.
 func (s *station) get(ctx context.Context) (*process, error) {
-	if s.active == nil && s.standby != nil {
-		w := <-s.standby
-		s.standby = nil
-		s.active = w.process // nil where it failed: the fresh start below says why
-	}
 	for s.active == nil {
 		if s.failed >= quarantineAfter {
 			return nil, fmt.Errorf("%w after %d starts that failed: reset or replace it, then restart this program", errQuarantined, s.failed)
 		}
-		p, err := s.start(ctx)
+		p, err := s.next(ctx)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, device.ErrNoDriver) {
 				return nil, err
@@ -82,6 +78,25 @@ func (s *station) get(ctx context.Context) (*process, error) {
 		}()
 	}
 	return s.active, nil
+}
+
+// next returns a child that nobody uses yet, with the device's ceilings: the standby, else a fresh one.
+func (s *station) next(ctx context.Context) (p *process, err error) {
+	if s.standby != nil {
+		w := <-s.standby
+		s.standby = nil
+		p = w.process // nil where it failed: the fresh start says why
+	}
+	if p == nil {
+		if p, err = s.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.settle(ctx); err != nil {
+		p.kill()
+		return nil, fmt.Errorf("start a runner child: %w", err)
+	}
+	return p, nil
 }
 
 func (s *station) start(ctx context.Context) (*process, error) {
@@ -134,7 +149,20 @@ func (p *process) prepare(ctx context.Context, s *station) error {
 	if a.Ready == nil {
 		return errors.New("it did not become ready and did not say why")
 	}
-	p.ready = *a.Ready
+	return nil
+}
+
+// settle has a child that becomes the active one measure the device's ceilings. A standby's start leaves that out: for some 50 ms it
+// would load the card on which the active child measures.
+func (p *process) settle(ctx context.Context) error {
+	a, err := p.ask(ctx, order{Peaks: true})
+	if err != nil {
+		return err
+	}
+	if a.Peaks == nil {
+		return errors.New("it measured no ceilings and did not say why")
+	}
+	p.peaks = *a.Peaks
 	return nil
 }
 

@@ -267,7 +267,7 @@ func (t *Target) Peaks(ctx context.Context) (cudaengine.Peaks, *device.Info, err
 	if err != nil {
 		return cudaengine.Peaks{}, nil, err
 	}
-	return p.ready.Peaks, &p.info, nil
+	return p.peaks, &p.info, nil
 }
 
 // Close ends the children and gives the devices back.

@@ -14,6 +14,7 @@ import (
 type order struct {
 	Open    *openOrder `json:"open,omitempty"`
 	Helpers []byte     `json:"helpers,omitempty"`
+	Peaks   bool       `json:"peaks,omitempty"` // measure the device's ceilings
 	Bout    *boutOrder `json:"bout,omitempty"`
 }
 
@@ -38,17 +39,17 @@ type boutOrder struct {
 
 // answer is what a child says.
 type answer struct {
-	Found  *device.Info    `json:"found,omitempty"`
-	Ready  *readyAnswer    `json:"ready,omitempty"`
-	Report *harness.Report `json:"report,omitempty"`
-	Rival  *rivalAnswer    `json:"rival,omitempty"`
-	Error  string          `json:"error,omitempty"` // broken infrastructure
-	Lost   bool            `json:"lost,omitempty"`  // the context is spoilt: replace this child
+	Found  *device.Info      `json:"found,omitempty"`
+	Ready  *readyAnswer      `json:"ready,omitempty"`
+	Peaks  *cudaengine.Peaks `json:"peaks,omitempty"`
+	Report *harness.Report   `json:"report,omitempty"`
+	Rival  *rivalAnswer      `json:"rival,omitempty"`
+	Error  string            `json:"error,omitempty"` // broken infrastructure
+	Lost   bool              `json:"lost,omitempty"`  // the context is spoilt: replace this child
 }
 
 type readyAnswer struct {
-	Driver string           `json:"driver"`
-	Peaks  cudaengine.Peaks `json:"peaks"`
+	Driver string `json:"driver"`
 }
 
 // rivalAnswer is a judge.RivalError on the wire.
