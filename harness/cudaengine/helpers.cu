@@ -548,9 +548,10 @@ __device__ __forceinline__ u64 rp_garbage(u64 h) { return (rp_mix(h) & 0x800ffff
 extern "C" __global__ void __launch_bounds__(256, 1) rp_scribble(u64 seed, u32 words, u32 rounds, u64* sink) {
     for (u32 i = threadIdx.x; i < words; i += blockDim.x) rp_shared[i] = rp_garbage(seed ^ (u64)blockIdx.x << 32 ^ i);
     __syncthreads();
-    volatile u64 local[16];
-    for (u32 i = 0; i < 16; ++i) local[i] = rp_garbage(seed ^ i);
-    u64 held[96], all = local[seed & 15];
+    volatile u64 local[120];  // frames end at one place and grow from there: what a smaller one does not reach stays as it was
+    u64 word = rp_garbage(seed ^ threadIdx.x);
+    for (u32 i = 0; i < 120; ++i) local[i] = word ^ (u64)i << 40 ^ (u64)i << 8;
+    u64 held[96], all = local[seed % 120];
 #pragma unroll
     for (u32 i = 0; i < 96; ++i) held[i] = rp_shared[(threadIdx.x + 256 * i) % words];
 #pragma unroll 1

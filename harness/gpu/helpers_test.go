@@ -35,11 +35,12 @@ func TestHelpersCompile(t *testing.T) {
 			t.Fatalf("%s: %d kernels, %v; want %d", arch, len(kernels), err, len(cudaengine.HelperKernels))
 		}
 		for _, k := range kernels {
-			if k.FrameBytes > 256 {
+			scribble := k.Name == "rp_scribble"
+			if k.FrameBytes > 256 && !scribble || k.FrameBytes > 1024 { // more than the driver sets aside at first
 				t.Errorf("%s: %s has %d bytes of stack a thread", arch, k.Name, k.FrameBytes)
 			}
-			if k.Name == "rp_scribble" && k.Registers < 160 {
-				t.Errorf("%s: rp_scribble holds %d registers, want most of 255", arch, k.Registers)
+			if scribble && (k.Registers < 160 || k.FrameBytes < 900) {
+				t.Errorf("%s: rp_scribble holds %d registers and %d bytes of stack, want most of 255 and of 1024", arch, k.Registers, k.FrameBytes)
 			}
 			t.Logf("%s: %s: %d registers, %d bytes of stack", arch, k.Name, k.Registers, k.FrameBytes)
 		}
