@@ -170,7 +170,7 @@ func (c *Compiler) Close() {
 }
 
 // keyVersion goes into every key: change it when the way of compiling changes.
-const keyVersion = 1
+const keyVersion = 2
 
 // Key returns the candidate's cache key: a SHA-256 in hex over the source, the macros, every option, the arch, the compiler's
 // version and the contents of the include folders.

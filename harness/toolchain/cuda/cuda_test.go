@@ -104,6 +104,8 @@ func TestCompile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, source, want string }{ // want "": compiles
 		{"right", vadd, ""},
+		{"constants of math.h", strings.Replace(vadd, "a[i] + a[i]", "fminf(INFINITY, a[i]) + (a[i] == NAN ? 1.f : a[i])", 1), ""},
+		{"one of its own", "#define INFINITY 3e38f\n#ifndef NAN\n#define NAN 0.f\n#endif\n" + strings.Replace(vadd, "a[i] + a[i]", "fminf(INFINITY, a[i]) + NAN", 1), ""},
 		{"undeclared", strings.Replace(vadd, "a[i] + a[i]", "bb[i]", 1), "kernel.cu:3: "},
 		{"no such kernel", strings.ReplaceAll(vadd, "vadd", "other"), "no kernel vadd"},
 		{"absolute include", "#include \"/etc/hostname\"\n" + vadd, "kernel.cu:1: \"/etc/hostname\" is included from outside"},

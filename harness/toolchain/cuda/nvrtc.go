@@ -37,7 +37,7 @@ func (c *Compiler) byNVRTC(ctx context.Context, candidate *harness.Candidate) (*
 		return nil, err
 	}
 	args := arguments(candidate)
-	full := args
+	full := append(args[:len(args):len(args)], given(candidate.Structure.Source)...)
 	for _, dir := range append(append([]string(nil), candidate.Options.IncludeDirs...), c.install.Include...) {
 		full = append(full, "--include-path="+dir)
 	}
@@ -71,6 +71,22 @@ func arguments(candidate *harness.Candidate) []string {
 		args = append(args, "--define-macro="+m)
 	}
 	return args
+}
+
+// mathNames are constants of math.h, which nvcc includes by itself and NVRTC lacks, with what they are there. Kernels of people and
+// models name them without an include.
+var mathNames = []struct{ name, value string }{{"INFINITY", "__int_as_float(0x7f800000)"}, {"NAN", "__int_as_float(0x7fffffff)"}}
+
+// given returns the macros for the constants of math.h that a source names and does not define.
+func given(source string) []string {
+	var out []string
+	for _, m := range mathNames {
+		named, defined := regexp.MustCompile(`\b`+m.name+`\b`), regexp.MustCompile(`#\s*define\s+`+m.name+`\b`)
+		if named.MatchString(source) && !defined.MatchString(source) {
+			out = append(out, "--define-macro="+m.name+"="+m.value)
+		}
+	}
+	return out
 }
 
 // hostPattern is how NVRTC says that it lacks a header of the host's.
