@@ -80,6 +80,8 @@ func TestSuite(t *testing.T) {
 	if os.Getenv("RIDGEPOINT_LONG") != "" {
 		rounds = 5
 	}
+	// What only a race gives away a card may win; there it was found in two rounds of five.
+	byChance := map[string]bool{"buffer_reused_without_barrier": b.arch != device.Emulated}
 	tasks, reasons := map[string]*harness.Task{}, map[string]string{}
 	for _, c := range suite {
 		if other, ok := reasons[c.why]; ok && c.why != "" {
@@ -100,7 +102,7 @@ func TestSuite(t *testing.T) {
 				r := b.evaluate(t, tasks[c.task], source, harness.StageSearch, uint64(round+1))
 				t.Logf("%v: %s", r.Fault, r.Reason)
 				switch {
-				case c.fault == harness.FaultInvalid && r.Fault.Measured():
+				case (c.fault == harness.FaultInvalid || byChance[c.file]) && r.Fault.Measured():
 				case c.fault == harness.FaultInvalid || r.Fault != c.fault:
 					t.Errorf("round %d: judged %v (%s), want %v", round, r.Fault, r.Reason, c.fault)
 				case r.Reason == "" || r.Evidence == nil || !slices.Contains(c.kinds, r.Evidence.Kind):
