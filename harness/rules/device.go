@@ -40,8 +40,6 @@ func (c *checker) deviceTricks() {
 			c.add(t, true, "device_heap", "declare a workspace in the header", "calls %s: heap memory outlives the launch", t.text)
 		case t.text == "new" && !c.is(i-1, "operator"):
 			c.add(t, true, "device_heap", "declare a workspace in the header", "uses new: heap memory outlives the launch")
-		case t.text == "persisting" && c.is(i-1, "::") && c.is(i-2, "access_property"), t.text == "cudaAccessPropertyPersisting":
-			c.add(t, true, "cache", outlivingRemedy, "%s marks cache lines that would outlive the flush between launches", t.text)
 		case clocks[t.text] && call && !member:
 			c.add(t, false, "clock", clockRemedy, "reads a clock")
 		}

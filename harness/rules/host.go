@@ -54,12 +54,6 @@ var deviceAssembly = regexp.MustCompile(`(?i)\.(incbin|include)\b|\.global\s+\.`
 // deviceClock is a clock that inline assembly reads.
 var deviceClock = regexp.MustCompile(`(?i)%%?(clock(_hi|64)?|globaltimer(_lo|_hi)?)\b`)
 
-// outliving is a cache hint of device assembly that keeps lines in the L2 cache when others come, as libcu++'s
-// access_property::persisting does: the flush between launches is made of others, and what such a kernel reads again would be timed warm.
-var outliving = regexp.MustCompile(`(?i)\bevict_last\b`)
-
-const outlivingRemedy = "leave it at L2::evict_normal or evict_first: each launch finds the cache flushed"
-
 // hostClock is a clock that inline assembly of a C kernel reads: x86's time stamp and performance counters, and Arm's.
 var hostClock = regexp.MustCompile(`(?i)\b(rdtscp?|rdpmc|cnt[vp]ct(ss)?_el0|pmccntr_el0)\b`)
 
@@ -96,9 +90,6 @@ func (c *checker) assembly() {
 		}
 		if bad := hostClock.FindString(text); bad != "" && c.structure.Target == harness.TargetCPU {
 			c.add(t, true, "clock", clockRemedy, "inline assembly reads %s", bad)
-		}
-		if bad := outliving.FindString(text); bad != "" && c.structure.Target != harness.TargetCPU {
-			c.add(t, true, "cache", outlivingRemedy, "inline assembly marks cache lines %s: they would outlive the flush between launches", bad)
 		}
 		if bad := deviceClock.FindString(text); bad != "" && c.structure.Target != harness.TargetCPU {
 			c.add(t, false, "clock", clockRemedy, "inline assembly reads %s", bad)

@@ -84,8 +84,6 @@ func TestViolations(t *testing.T) {
 		{"device new", cuda, "", "float *p = new float[4];", "device_heap", 2, true},
 		{"clock", cuda, "", "long long t = clock64();", "clock", 2, false},
 		{"clock in PTX", cuda, "", "asm volatile(\"mov.u64 %0, %globaltimer;\" : \"=l\"(t));", "clock", 2, false},
-		{"cache lines that stay", cuda, "", "asm(\"createpolicy.fractional.L2::evict_\" \"last.b64 %0, 1.0;\" : \"=l\"(p));", "cache", 2, true},
-		{"cache lines that stay, by name", cuda, "", "cuda::access_property p(cuda::access_property::persisting{});", "cache", 2, true},
 		{"time stamp counter", c, "", "unsigned long long t = __rdtsc();", "clock", 2, true},
 		{"time stamp builtin", c, "", "out[0] = __builtin_ia32_rdtscp(0);", "clock", 2, true},
 		{"time stamp in assembly", c, "", "asm volatile(\"rdtsc\" : \"=a\"(lo), \"=d\"(hi));", "clock", 2, true},
@@ -159,7 +157,7 @@ func TestHonest(t *testing.T) {
 			"__host__ __device__ inline int ceil_div(int a, int b) { return (a + b - 1) / b; }\n__device__ const float lut[2] = {0.f, 1.f};\n" +
 			"extern \"C\" __global__ void __launch_bounds__(256) kern(const float* __restrict__ in, float* __restrict__ out, int rows, int cols) {\n" +
 			"  __shared__ float buf[32]; extern __shared__ float dyn[];\n  int r = blockIdx.x; if (r >= rows) return; bool tail = cols % 4 != 0; if (!tail && threadIdx.x == 0) buf[0] = lut[1];\n" +
-			"  asm volatile(\"ld.global.nc.f32 %0, [%1];\" : \"=f\"(buf[1]) : \"l\"(in)); asm(\"createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\" : \"=l\"(p));\n  if (threadIdx.x == 512 / 2) out[0] = wmax(dyn[0]);\n  cudaGridDependencySynchronize(); cuFloatComplex z = cuCmulf(a, b);\n  float4 v = *reinterpret_cast<const float4*>(in); out[0] = v.x;\n}\n"},
+			"  asm volatile(\"ld.global.nc.f32 %0, [%1];\" : \"=f\"(buf[1]) : \"l\"(in));\n  if (threadIdx.x == 512 / 2) out[0] = wmax(dyn[0]);\n  cudaGridDependencySynchronize(); cuFloatComplex z = cuCmulf(a, b);\n  float4 v = *reinterpret_cast<const float4*>(in); out[0] = v.x;\n}\n"},
 	} {
 		if found := check(t, load(t, "", ""), h.target, h.source); len(found) > 0 {
 			t.Errorf("%v: %v", h.target, found)
