@@ -6,24 +6,27 @@ import (
 	"sort"
 
 	"ridgepoint/optimizer"
+	"ridgepoint/optimizer/formula"
 )
 
 // designSubset is how many configurations a start is chosen from.
 const designSubset = 3000
 
-// startDesign returns more points than a start needs, space-filling, the first ones in the launch window.
-func startDesign(pool *optimizer.Pool, o Options) []int {
+// startDesign returns more points than a start needs, space-filling, the first ones in the launch window; and whether there is one.
+func startDesign(pool *optimizer.Pool, o Options) (design []int, windowed bool) {
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	subset := drawSubset(pool, rng, designSubset)
-	if !o.has(PartMaximin) {
-		rng.Shuffle(len(subset), func(a, b int) { subset[a], subset[b] = subset[b], subset[a] })
-		return subset[:min(4*designSize, len(subset))]
-	}
 	window := launchWindow(pool, subset)
-	if window == nil || !o.has(PartWindow) {
-		return maximin(pool, rng, 4*designSize, subset)
+	windowed = window != nil && o.has(PartWindow)
+	switch {
+	case !o.has(PartMaximin):
+		rng.Shuffle(len(subset), func(a, b int) { subset[a], subset[b] = subset[b], subset[a] })
+		return subset[:min(4*designSize, len(subset))], windowed
+	case !windowed:
+		return maximin(pool, rng, 4*designSize, subset), false
+	default:
+		return extend(pool, rng, maximin(pool, rng, windowSize, window), 4*designSize, subset), true
 	}
-	return extend(pool, rng, maximin(pool, rng, windowSize, window), 4*designSize, subset)
 }
 
 // maximin returns a space-filling start of n configurations: the first is random, each next is the one farthest from those
@@ -73,20 +76,13 @@ func extend(pool *optimizer.Pool, rng *rand.Rand, chosen []int, n int, subset []
 // launchWindow returns configurations whose blocks have 64 to 512 threads in whole warps, where good kernels mostly are; nil
 // when the threads are not known or such configurations are few.
 func launchWindow(pool *optimizer.Pool, subset []int) []int {
-	space := pool.Space()
-	f := space.Threads()
-	if f == nil {
+	l := newLaunch(pool)
+	if l == nil {
 		return nil
 	}
-	frame := space.Scope().NewFrame()
 	var out []int
 	for _, id := range subset {
-		row := pool.Row(id)
-		for _, slot := range f.Slots() {
-			frame.Set(slot, space.Values(slot)[row[slot]])
-		}
-		t, err := f.Number(frame)
-		if err == nil && t >= 64 && t <= 512 && math.Mod(t, 32) == 0 {
+		if l.within(id) {
 			out = append(out, id)
 		}
 	}
@@ -94,6 +90,38 @@ func launchWindow(pool *optimizer.Pool, subset []int) []int {
 		return nil
 	}
 	return out
+}
+
+// launch tells which configurations of a pool lie in the launch window.
+type launch struct {
+	pool    *optimizer.Pool
+	threads *formula.Formula
+	frame   *formula.Frame
+	known   map[int]bool
+}
+
+// newLaunch returns nil when the threads are not known.
+func newLaunch(pool *optimizer.Pool) *launch {
+	space := pool.Space()
+	f := space.Threads()
+	if f == nil {
+		return nil
+	}
+	return &launch{pool: pool, threads: f, frame: space.Scope().NewFrame(), known: map[int]bool{}}
+}
+
+func (l *launch) within(id int) bool {
+	in, ok := l.known[id]
+	if !ok {
+		space, row := l.pool.Space(), l.pool.Row(id)
+		for _, slot := range l.threads.Slots() {
+			l.frame.Set(slot, space.Values(slot)[row[slot]])
+		}
+		t, err := l.threads.Number(l.frame)
+		in = err == nil && t >= 64 && t <= 512 && math.Mod(t, 32) == 0
+		l.known[id] = in
+	}
+	return in
 }
 
 // rankTables returns, for each parameter and value index, the middle of the value's share of the subset.

@@ -21,7 +21,7 @@ func (s *Strategy) Gain(h *optimizer.History, incumbent float64) (gain float64, 
 	ratio := math.Exp(incumbent - m.out.best)
 	limit := ((1 - 1/ratio) - m.out.centre) / m.out.scale
 	best := math.Inf(-1)
-	for i, v := range m.score(h, s.enc, limit, s.gate.forest != nil) {
+	for i, v := range m.score(h, s.enc, limit, 1, s.gate.forest != nil) {
 		if !math.IsInf(v, -1) {
 			best = math.Max(best, v+s.gate.logSuccess(h, m.post.ids[i]))
 		}

@@ -15,9 +15,13 @@ import (
 // Figures of the strategy. They come from a study over recorded spaces of five kernels on cards of three makers.
 const (
 	designSize       = 8
-	windowSize       = 5    // of the design's points, how many lie in the launch window
-	candidateMax     = 6000 // configurations among which a cold proposal is chosen: of most spaces, all
-	candidateFew     = 3000 // and others; and cold ones once observations, each of which costs as much again, are more than candidateLate
+	windowSize       = 5      // of the design's points, how many lie in the launch window
+	surveyMost       = 50_000 // configurations of a space up to which proposals look for large gains: see improvementPower
+	powerFrom        = 20     // evaluations up to which the power is at most 2: a short search wants more of what it can reach
+	windowWorth      = 0.1    // what an improvement outside it counts at first: too few of the design's points lie there to be sure of it...
+	windowUntil      = 24     // ...and from here on all of it, linearly, so that no optimum out there is lost
+	candidateMax     = 6000   // configurations among which a cold proposal is chosen: of most spaces, all
+	candidateFew     = 3000   // and others; and cold ones once observations, each of which costs as much again, are more than candidateLate
 	candidateLate    = 250
 	activeMost       = 400 // observations of a posterior when its candidates are renewed
 	wideMost         = 160 // and of one over a family
@@ -40,6 +44,8 @@ type Strategy struct {
 	opt    Options
 	enc    *encoder
 	design []int
+	window *launch // nil: no window in this space
+	power  int     // of the improvement: see improvementPower
 	model  *model
 	gate   gate
 	// joint reads the whole family; nil while the space is the only one. What structures have in common is learned once, but
@@ -55,7 +61,7 @@ func New(o Options) *Strategy {
 	return s
 }
 
-// Propose returns the open configuration of the highest expected improvement.
+// Propose returns the open configuration of the highest expected improvement, in the sense of improvementPower.
 func (s *Strategy) Propose(_ context.Context, h *optimizer.History) (int, error) {
 	if h.Remaining() <= 0 {
 		return 0, optimizer.ErrExhausted
@@ -82,7 +88,13 @@ func (s *Strategy) Propose(_ context.Context, h *optimizer.History) (int, error)
 func (s *Strategy) begin(h *optimizer.History) {
 	if s.enc == nil {
 		s.enc = newEncoder(h.Pool, s.opt)
-		s.design = startDesign(h.Pool, s.opt)
+		if s.power = improvementPower; !h.Pool.Space().Enumerated() || h.Pool.Len() > surveyMost {
+			s.power = 1
+		}
+		var windowed bool
+		if s.design, windowed = startDesign(h.Pool, s.opt); windowed {
+			s.window = newLaunch(h.Pool)
+		}
 	}
 	members, own := h.Family()
 	switch {
@@ -96,9 +108,9 @@ func (s *Strategy) begin(h *optimizer.History) {
 	}
 }
 
-// best returns the candidate with the highest expected improvement times its probability of success. In the end game every
-// endEach-th proposal is the best among the neighbours of what was found: on rough spaces the optimum is a step away from
-// good configurations, where the model, which smooths, sees nothing.
+// best returns the candidate with the highest expectation of the improvement's power times its probability of success. In the
+// end game every endEach-th proposal is the best among the neighbours of what was found: on rough spaces the optimum is a step
+// away from good configurations, where the model, which smooths, sees nothing.
 func (s *Strategy) best(h *optimizer.History, m *model, enc *encoder) (int, error) {
 	s.gate.learn(h)
 	if turn := len(h.Trials) + len(h.Pending()); turn >= endFrom && turn%endEach == 0 && s.opt.has(PartEndGame) {
@@ -114,18 +126,39 @@ func (s *Strategy) best(h *optimizer.History, m *model, enc *encoder) (int, erro
 
 // pick returns the best open candidate within a set (nil: any); -1 when there is none.
 func (s *Strategy) pick(h *optimizer.History, m *model, enc *encoder, within map[int]bool) int {
-	scores := m.score(h, enc, m.incumbent(), s.gate.forest != nil || within != nil)
+	outside := s.outside(h)
+	scores := m.score(h, enc, m.incumbent(), s.powerNow(h), s.gate.forest != nil || within != nil || outside < 0)
 	best, id := math.Inf(-1), -1
 	for i, v := range scores {
 		c := m.post.ids[i]
 		if math.IsInf(v, -1) || (within != nil && !within[c]) {
 			continue
 		}
+		if outside < 0 && !s.window.within(c) {
+			v += outside
+		}
 		if v += s.gate.logSuccess(h, c); v > best {
 			best, id = v, c
 		}
 	}
 	return id
+}
+
+// powerNow returns the power of the improvement that this proposal goes by.
+func (s *Strategy) powerNow(h *optimizer.History) int {
+	if len(h.Trials)+len(h.Pending()) < powerFrom {
+		return min(2, s.power)
+	}
+	return s.power
+}
+
+// outside returns ln of what an improvement outside the launch window counts now; 0 when as much as within.
+func (s *Strategy) outside(h *optimizer.History) float64 {
+	done := float64(len(h.Trials) - designSize)
+	if s.window == nil || len(h.Trials) >= windowUntil {
+		return 0
+	}
+	return math.Log(windowWorth + (1-windowWorth)*math.Max(0, done)/(windowUntil-designSize))
 }
 
 // neighbourhood returns the configurations that differ in one parameter from one of the best.

@@ -236,9 +236,10 @@ func (m *model) incumbent() float64 {
 	return best
 }
 
-// score returns ln of the expected improvement, in standard units, over an incumbent, of each candidate that is open; others
-// are -Inf, and unless exact is asked for, so are some that are certainly not the highest. Pending proposals count as if they had come out as the model expects.
-func (m *model) score(h *optimizer.History, enc *encoder, incumbent float64, exact bool) []float64 {
+// score returns ln of the expectation of a power of the improvement, in standard units, over an incumbent, of each candidate that is
+// open; others are -Inf, and unless exact is asked for, so are some that are certainly not the highest. Pending proposals count as if
+// they had come out as the model expects.
+func (m *model) score(h *optimizer.History, enc *encoder, incumbent float64, power int, exact bool) []float64 {
 	g := m.features(enc)
 	n := m.post.n
 	for _, id := range h.Pending() {
@@ -260,7 +261,7 @@ func (m *model) score(h *optimizer.History, enc *encoder, incumbent float64, exa
 			out[i] = math.Inf(-1)
 			continue
 		}
-		out[i] = logEI(incumbent, mu, math.Sqrt(s2))
+		out[i] = logImprovement(incumbent, mu, math.Sqrt(s2), power)
 		if out[i] > top {
 			top, topMu, topS2 = out[i], mu, s2
 		}

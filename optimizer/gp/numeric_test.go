@@ -227,26 +227,46 @@ func withoutOne(t *testing.T, cov *mat.SymDense, y []float64, out int) float64 {
 	return mat.Dot(cross, &alpha)
 }
 
-// TestLogEI compares with the plain formula where it is accurate, and with an asymptotic integral where it is not.
-func TestLogEI(t *testing.T) {
+// TestLogImprovement compares with an integral over the normal's density, and the two forms where they meet.
+func TestLogImprovement(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ incumbent, mu, sd float64 }{{0, 0, 1}, {0, 1, 0.5}, {1, -2, 3}, {0, 5, 1}} {
-		z := (c.incumbent - c.mu) / c.sd
-		want := c.sd * (z*normalCDF(z) + normalPDF(z))
-		if got := math.Exp(logEI(c.incumbent, c.mu, c.sd)); math.Abs(got-want) > 1e-12 {
-			t.Errorf("%+v: got %g, want %g", c, got, want)
+	for _, power := range []int{1, 2, 3, 4} {
+		for _, c := range []struct{ incumbent, mu, sd float64 }{{0, 0, 1}, {0, 1, 0.5}, {1, -2, 3}, {0, 5, 1}, {0, 7.9, 1}, {0, 8.1, 1}, {0, 3, 0.2}} {
+			const cells = 400_000
+			want := 0.0
+			low := c.incumbent - 12*c.sd - math.Max(0, c.incumbent-c.mu)
+			width := (c.incumbent - low) / cells
+			for k := range cells {
+				y := low + (float64(k)+0.5)*width
+				want += math.Pow(c.incumbent-y, float64(power)) * normalPDF((y-c.mu)/c.sd) / c.sd * width
+			}
+			if got := logImprovement(c.incumbent, c.mu, c.sd, power); math.Abs(got-math.Log(want)) > 0.02 {
+				t.Errorf("power %d, %+v: got %g, want %g", power, c, got, math.Log(want))
+			}
+		}
+		last := logImprovement(0, 4, 1, power)
+		for mu := 4.25; mu < 40; mu += 0.25 {
+			v := logImprovement(0, mu, 1, power)
+			if v >= last || math.IsNaN(v) {
+				t.Fatalf("power %d: at %g below the incumbent it is %g, after %g", power, mu, v, last)
+			}
+			last = v
+		}
+		if d := logImprovement(0, 8.0001, 1, power) - logImprovement(0, 7.9999, 1, power); math.Abs(d) > 0.02 {
+			t.Errorf("power %d: the two forms differ by %g where they meet", power, d)
 		}
 	}
-	last := logEI(0, 5.99, 1)
-	for mu := 6.01; mu < 40; mu += 0.5 {
-		v := logEI(0, mu, 1)
-		if v >= last || math.IsNaN(v) {
-			t.Fatalf("ln EI at %g below the incumbent is %g, after %g", mu, v, last)
-		}
-		last = v
+}
+
+// TestLargeGainsOutweighSureOnes sets a sure gain of 5 % of the deviation against a chance in fifty of one ten times as large.
+func TestLargeGainsOutweighSureOnes(t *testing.T) {
+	t.Parallel()
+	sure, chance := [3]float64{0, -0.05, 0.01}, [3]float64{0, 1, 0.5}
+	ahead := func(power int) bool {
+		return logImprovement(chance[0], chance[1], chance[2], power) > logImprovement(sure[0], sure[1], sure[2], power)
 	}
-	if d := logEI(0, 6.0001, 1) - logEI(0, 5.9999, 1); math.Abs(d) > 0.01 {
-		t.Errorf("the two forms differ by %g where they meet", d)
+	if ahead(1) || !ahead(improvementPower) {
+		t.Errorf("the chance is ahead by power 1: %v, by power %d: %v; want false, true", ahead(1), improvementPower, ahead(improvementPower))
 	}
 }
 
@@ -276,7 +296,7 @@ func TestForest(t *testing.T) {
 func TestDesignFillsTheSpace(t *testing.T) {
 	t.Parallel()
 	pool := testSpace(t).NewPool()
-	design := startDesign(pool, Options{Seed: 5})
+	design, _ := startDesign(pool, Options{Seed: 5})
 	seen := map[int]bool{}
 	values := make([]map[uint16]bool, pool.Space().Dims())
 	for i := range values {

@@ -50,6 +50,7 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 		return 0, optimizer.ErrExhausted
 	}
 	s.cold.begin(h)
+	s.cold.window = nil // the records know better
 	if s.picks == nil {
 		s.picks = portfolioPicks(s.prior, h.Pool, warmStart)
 	}
@@ -92,14 +93,20 @@ func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 			return open, nil
 		}
 	}
+	power := s.cold.power
+	if s.ahead(h) {
+		s.cold.power = 1 // the records led to where large gains are
+	}
 	s.cold.model.prepare(h, s.cold.enc)
-	return s.cold.best(h, s.cold.model, s.cold.enc)
+	id, err := s.cold.best(h, s.cold.model, s.cold.enc)
+	s.cold.power = power
+	return id, err
 }
 
 // proposeWarm weighs the expected improvement by the share of the sources in which the configuration ran.
 func (s *Warm) proposeWarm(h *optimizer.History) (int, error) {
 	s.cold.gate.learn(h)
-	scores := s.model.score(h, s.cold.enc, s.model.incumbent(), true)
+	scores := s.model.score(h, s.cold.enc, s.model.incumbent(), 1, true)
 	best, id := math.Inf(-1), -1
 	for i, v := range scores {
 		if math.IsInf(v, -1) {
