@@ -1,7 +1,7 @@
 // Package gp is Bayesian optimisation of one space with a Gaussian process: a Matérn-5/2 kernel with a length for each
-// column plus an additive term, fitted noise, the share of throughput lost as output, the expected improvement of a higher power weighted with the
-// probability of success, and proposals in flight taken into account. What it proposes is a function of its seed and the
-// history's log.
+// column plus an additive term, fitted noise, the share of throughput lost as output, the expectation of the improvement or of
+// its second or third power, weighted with the probability of success, and proposals in flight taken into account. What it
+// proposes is a function of its seed and the history's log.
 package gp
 
 import (
