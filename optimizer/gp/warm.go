@@ -86,15 +86,16 @@ func coldTurn(turn int) bool {
 // proposeCold returns what the cold model proposes, and what is left of its own design where the records are not ahead of it or
 // the search is stuck: without it the model has seen only where the records led. Where they are ahead, that is where to look.
 func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
+	ahead := s.ahead(h)
 	if open := s.designLeft(h); open >= 0 {
 		turn := len(h.Trials) + len(h.Pending())
 		stuck := h.SinceGain() >= stuckAfter && turn%2 == 0
-		if stuck || h.OK < gateFrom || !s.ahead(h) || s.gated(h) {
+		if stuck || h.OK < gateFrom || !ahead || s.gated(h) {
 			return open, nil
 		}
 	}
 	power := s.cold.power
-	if s.ahead(h) {
+	if ahead {
 		s.cold.power = 1 // the records led to where large gains are
 	}
 	s.cold.model.prepare(h, s.cold.enc)
