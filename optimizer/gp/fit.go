@@ -16,6 +16,7 @@ type data struct {
 	g       []float64 // n*records: what records say
 	records int
 	plain   bool      // the kernel has no additive term
+	lengths []float64 // that the records expect, see recordLengths; nil: none do
 	y       []float64 // standardised output
 	noise   []float64 // known variance of y beyond the fitted noise
 }
@@ -86,7 +87,7 @@ func (f *fitter) objective(dt *data, theta, grad []float64) (value float64, ok b
 	}
 	f.gradient(dt, h, grad)
 	f.gradientRecords(dt, h, grad)
-	return value + addPriors(theta, grad, priors(len(dt.columns), dt.records, !dt.plain)), true
+	return value + addPriors(theta, grad, priors(len(dt.columns), dt.records, !dt.plain, dt.lengths)), true
 }
 
 func (f *fitter) resize(dt *data) {

@@ -54,12 +54,16 @@ func (h hyper) records() int          { return len(h.theta) - h.columns - 3 }
 type prior struct{ mean, sd, low, high float64 }
 
 // priors returns the priors for a number of columns and records: lengths about 0.35√D, since a sum over D columns grows so, and
-// twice the weight on additive effects, which a handful of points can teach.
-func priors(columns, records int, additive bool) []prior {
+// twice the weight on additive effects, which a handful of points can teach. Lengths that records expect, as logarithms, are the
+// means instead.
+func priors(columns, records int, additive bool, lengths []float64) []prior {
 	out := make([]prior, 0, columns+3+records)
-	length := math.Log(0.35 * math.Sqrt(float64(columns)))
-	for range columns {
-		out = append(out, prior{length, 1, -4, 4})
+	for k := range columns {
+		length := prior{usualLength(columns), 1, -4, 4}
+		if lengths != nil {
+			length.mean, length.sd = lengths[k], lessonSD
+		}
+		out = append(out, length)
 	}
 	out = append(out, prior{0, 1, -4, 4}, prior{math.Log(2), 1, -4, 4}, prior{math.Log(1e-3), 1.5, -12, 1})
 	if !additive { // so little that the term is gone
@@ -71,10 +75,13 @@ func priors(columns, records int, additive bool) []prior {
 	return out
 }
 
+// usualLength is ln of the length expected of each of a number of columns.
+func usualLength(columns int) float64 { return math.Log(0.35 * math.Sqrt(float64(columns))) }
+
 // initial returns the parameters that a first fit starts from.
-func initial(columns, records int, additive bool) hyper {
+func initial(columns, records int, additive bool, lengths []float64) hyper {
 	h := hyper{columns: columns}
-	for i, p := range priors(columns, records, additive) {
+	for i, p := range priors(columns, records, additive, lengths) {
 		switch i {
 		case columns + 2:
 			h.theta = append(h.theta, math.Log(0.01))

@@ -15,26 +15,27 @@ import (
 // way: kernel, candidates and the choice of observations follow from the first n successes, where n is a point of the
 // schedule.
 type model struct {
-	opt    Options
-	stream uint64 // separates the draws of the models of one strategy
-	prior  *transfer.Prior
-	most   int  // candidates
-	wide   bool // it reads the whole family, and its encoder tells the structures apart
-	fitter fitter
-	hyper  hyper
-	fitted int   // point of the schedule that kernel and candidates are of; -1 before the first
-	ids    []int // candidates
-	post   *posterior
-	done   []point // successes, in the order of the family's clock
-	cursor []int   // successes looked at, by member of the family
-	active []int   // positions in done of the posterior's observations, in its order
-	known  int     // positions of done that the posterior has or left out
-	merged int     // repeats, over the family, that the posterior knows
-	out    output
-	ref    output            // of the first successes, up to the fit: the units of noise
-	noise  []float64         // known variance of the posterior's observations, in those units
-	told   map[int][]float64 // what the records say of a configuration, as far as it was wanted: see relative
-	at     []float64         // posterior means at the observations, standardised
+	opt     Options
+	stream  uint64 // separates the draws of the models of one strategy
+	prior   *transfer.Prior
+	lengths []float64 // that records expect of the kernel; nil: none do
+	most    int       // candidates
+	wide    bool      // it reads the whole family, and its encoder tells the structures apart
+	fitter  fitter
+	hyper   hyper
+	fitted  int   // point of the schedule that kernel and candidates are of; -1 before the first
+	ids     []int // candidates
+	post    *posterior
+	done    []point // successes, in the order of the family's clock
+	cursor  []int   // successes looked at, by member of the family
+	active  []int   // positions in done of the posterior's observations, in its order
+	known   int     // positions of done that the posterior has or left out
+	merged  int     // repeats, over the family, that the posterior knows
+	out     output
+	ref     output            // of the first successes, up to the fit: the units of noise
+	noise   []float64         // known variance of the posterior's observations, in those units
+	told    map[int][]float64 // what the records say of a configuration, as far as it was wanted: see relative
+	at      []float64         // posterior means at the observations, standardised
 }
 
 // point is one success as the model of one space sees it.

@@ -96,7 +96,7 @@ func TestGradient(t *testing.T) {
 		dt.noise = append(dt.noise, 0.01*float64(i%3))
 		dt.g = append(dt.g, rng.NormFloat64(), rng.NormFloat64())
 	}
-	h := initial(len(e.columns), 2, true)
+	h := initial(len(e.columns), 2, true, nil)
 	for i := range h.theta {
 		h.theta[i] += 0.3 * rng.NormFloat64()
 	}
@@ -131,7 +131,7 @@ func TestPosterior(t *testing.T) {
 	ids, _ := draw(e, rng, 60)
 	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	g := func(id int) []float64 { return []float64{math.Sin(float64(id))} }
-	k := initial(len(e.columns), 1, true).scales()
+	k := initial(len(e.columns), 1, true, nil).scales()
 	const n = 20
 	p := newPosterior(k, e, ids[n:], g, n)
 	noise := func(i int) float64 { return 0.02 * float64(i%2) }

@@ -26,7 +26,7 @@ func TestPartsAreLeftOut(t *testing.T) {
 	if scattered, _ := startDesign(pool, Options{Seed: 5, Without: PartMaximin}); slices.Equal(whole, scattered) {
 		t.Error("the start is the same without its spread")
 	}
-	if h := initial(4, 0, false); h.sa() > 1e-4 || initial(4, 0, true).sa() < 1 {
+	if h := initial(4, 0, false, nil); h.sa() > 1e-4 || initial(4, 0, true, nil).sa() < 1 {
 		t.Errorf("additive amplitude %g without the term", h.sa())
 	}
 	h := optimizer.NewHistory(pool.Space())

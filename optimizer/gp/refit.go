@@ -92,7 +92,7 @@ func (m *model) fit(enc *encoder, at int) {
 	out := m.outputs(enc, done, true)
 	m.out.weights = out.weights
 	dt.y, dt.noise, dt.records = out.y, out.noise, m.records()
-	dt.plain = !m.opt.has(PartAdditive)
+	dt.plain, dt.lengths = !m.opt.has(PartAdditive), m.lengths
 	g := m.features(enc)
 	for i := range done {
 		dt.g = append(dt.g, g(done[i].id)...)
@@ -102,7 +102,7 @@ func (m *model) fit(enc *encoder, at int) {
 		iterations = fitEarly
 	}
 	if afresh(at) {
-		m.hyper = initial(len(enc.columns), dt.records, !dt.plain)
+		m.hyper = initial(len(enc.columns), dt.records, !dt.plain, dt.lengths)
 	}
 	m.fitter.fit(dt, m.hyper.theta, iterations)
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // Warm is the optimizer of a space of which records exist. A model of the difference between the records and what is seen
-// here proposes beside a cold model that knows nothing of them, so that no record can hold the search for good.
+// here proposes beside a cold model that knows nothing of them but how far each parameter's effect reaches, so that no record can hold the search for good.
 type Warm struct {
 	opt   Options
 	prior *transfer.Prior
@@ -49,8 +49,7 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	if h.Remaining() <= 0 {
 		return 0, optimizer.ErrExhausted
 	}
-	s.cold.begin(h)
-	s.cold.window = nil // the records know better
+	s.begin(h)
 	if s.picks == nil {
 		s.picks = portfolioPicks(s.prior, h.Pool, warmStart)
 	}
@@ -69,6 +68,16 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 		return s.proposeCold(h)
 	}
 	return s.proposeWarm(h)
+}
+
+// begin must come before each use of the cold model.
+func (s *Warm) begin(h *optimizer.History) {
+	first := s.cold.enc == nil
+	s.cold.begin(h)
+	if first {
+		s.cold.window = nil // the records know better
+		s.cold.model.lengths = recordLengths(s.prior, s.opt)
+	}
 }
 
 // coldTurn reports whether the cold model has this proposal.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"sync"
 
 	"ridgepoint/optimizer"
 )
@@ -18,7 +19,7 @@ const (
 	missingAll     = 2.0
 )
 
-// Prior is what each source says of a space's configurations. It is immutable and safe for concurrent use.
+// Prior is what each source says of a space's configurations. It does not change and is safe for concurrent use.
 type Prior struct {
 	space *optimizer.Space
 	names []string
@@ -27,6 +28,16 @@ type Prior struct {
 	byRow []map[string]float64 // by source, what it says of those rows
 	guess []*surrogate         // by source; nil where the source measured most of the space
 	ran   []uint16             // by id: sources that measured the configuration; of a small space
+	own   []Measured           // by source
+
+	mu   sync.Mutex
+	kept map[string][]float64 // see Keep
+}
+
+// Measured is what one source itself measured.
+type Measured struct {
+	Rows []optimizer.Row // of the prior's space; the caller must not change them
+	Logs []float64       // ln(value/the source's best)
 }
 
 // New builds the prior of a space. Observations whose configuration the space does not have are left out; a source without a
@@ -47,6 +58,7 @@ func New(space *optimizer.Space, sources []optimizer.Source) (*Prior, error) {
 				guess = newSurrogate(pool, values, failed)
 			}
 			p.guess = append(p.guess, guess)
+			p.own = append(p.own, measured(pool, values))
 		}
 	}
 	if len(logs) == 0 {
@@ -85,6 +97,16 @@ func relative(pool *optimizer.Pool, src optimizer.Source) (values map[int]float6
 		values[id] -= best
 	}
 	return values, failed, nil
+}
+
+// measured lists what a source measured, in the order of the ids.
+func measured(pool *optimizer.Pool, values map[int]float64) Measured {
+	var m Measured
+	for _, id := range met([]map[int]float64{values}) {
+		m.Rows = append(m.Rows, append(optimizer.Row(nil), pool.Row(id)...))
+		m.Logs = append(m.Logs, values[id])
+	}
+	return m
 }
 
 // tableMost is the size of a space up to which what the sources say of every configuration is worked out at once; in a larger one,
@@ -173,6 +195,25 @@ func (p *Prior) Sources() []string { return p.names }
 
 // Len returns the number of sources.
 func (p *Prior) Len() int { return len(p.names) }
+
+// Measured returns what a source itself measured, in a fixed order.
+func (p *Prior) Measured(source int) Measured { return p.own[source] }
+
+// Keep returns what work returned at the first call with this name: what takes seconds to learn of the records is learned once for all
+// searches that share them. It must depend on nothing but the prior and the name; the caller must not change it.
+func (p *Prior) Keep(name string, work func() []float64) []float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, ok := p.kept[name]
+	if !ok {
+		if p.kept == nil {
+			p.kept = map[string][]float64{}
+		}
+		v = work()
+		p.kept[name] = v
+	}
+	return v
+}
 
 // Space returns the space that the prior is about.
 func (p *Prior) Space() *optimizer.Space { return p.space }

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"math"
 	"runtime"
+	"sync"
 	"testing"
 
 	"ridgepoint/configs/expr"
@@ -140,5 +141,31 @@ func TestPriorOfNothingIsNil(t *testing.T) {
 	}
 	if _, err := transfer.New(space(t), []optimizer.Source{{Name: "bad", Observations: []optimizer.Observation{seen(1, math.Inf(1))}}}); err == nil {
 		t.Fatal("an infinite value passed")
+	}
+}
+
+// TestKeepWorksOnce asks for what was learned of the records twice at a time.
+func TestKeepWorksOnce(t *testing.T) {
+	t.Parallel()
+	p, err := transfer.New(space(t), []optimizer.Source{{Name: "x", Observations: []optimizer.Observation{seen(8, 6), seen(2, 3), seen(1, 0), seen(2, 2)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	works := 0
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			if got := p.Keep("a", func() []float64 { works++; return []float64{1} }); len(got) != 1 || got[0] != 1 {
+				t.Errorf("got %v, want what was worked out", got)
+			}
+		})
+	}
+	wg.Wait()
+	if works != 1 || p.Keep("b", func() []float64 { return nil }) != nil || len(p.Keep("a", nil)) != 1 {
+		t.Errorf("the work was done %d times, or kept under another name", works)
+	}
+	m := p.Measured(0)
+	if len(m.Rows) != 2 || len(m.Logs) != 2 || m.Rows[0][0] != 1 || m.Logs[0] != 0 || math.Abs(m.Logs[1]-math.Log(3)) > 1e-12 {
+		t.Errorf("the source measured %+v; want values 2 and 8, the last of 2's two, and no failure", m)
 	}
 }
