@@ -27,7 +27,8 @@ const (
 )
 
 // Warm is the optimizer of a space of which records exist. A model of the difference between the records and what is seen
-// here proposes beside a cold model that knows nothing of them but how far each parameter's effect reaches, so that no record can hold the search for good.
+// here proposes beside a cold model, which has of them no more than how far each parameter's effect reaches, so that no record can
+// hold the search for good.
 type Warm struct {
 	opt   Options
 	prior *transfer.Prior
