@@ -22,7 +22,8 @@ const (
 // recordLengths returns ln of the length that the records expect of each column of the cold kernel; nil when no source has enough
 // observations. What a device holds fast may be new, but how far a parameter's effect reaches is much the same from one to the next,
 // and a handful of observations cannot teach it: a Gaussian process pre-trained on other tasks (Wang et al., 2024, "Pre-trained
-// Gaussian processes for Bayesian optimization"), here by the mean of one fit a source.
+// Gaussian processes for Bayesian optimization"), here by the mean of one fit a source. From the fitEvery-th
+// observation on they no longer count: records of something else teach wrong lengths, which held searches back to the end.
 func recordLengths(p *transfer.Prior, o Options) []float64 {
 	return p.Keep("lengths"+string(o.Without), func() []float64 {
 		enc := newEncoder(p.Space().NewPool(), o)

@@ -2,6 +2,7 @@ package gp
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"ridgepoint/optimizer"
@@ -95,5 +96,38 @@ func BenchmarkRecordLengths(b *testing.B) {
 			b.Fatal(err)
 		}
 		recordLengths(p, Options{})
+	}
+}
+
+// TestLengthsGiveWay gives a model lengths that are wrong: with few observations it goes by them, from the 40th on it is the model that
+// was never told any.
+func TestLengthsGiveWay(t *testing.T) {
+	t.Parallel()
+	space := testSpace(t)
+	h, enc := optimizer.NewHistory(space), newEncoder(space.NewPool(), Options{})
+	wrong, plain := newModel(Options{}, 1, nil), newModel(Options{}, 1, nil)
+	for range enc.columns {
+		wrong.lengths = append(wrong.lengths, 2.5)
+	}
+	for n := 1; n <= fitEvery; n++ {
+		id, err := next(h, nil, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Ask(id)
+		row := h.Pool.Row(id)
+		o := optimizer.Observation{Configuration: space.Configuration(row), Outcome: optimizer.OutcomeMeasured, Value: 2 + math.Sin(float64(3*row[0])) + float64(row[2]%2)}
+		if _, err := h.Tell(o); err != nil {
+			t.Fatal(err)
+		}
+		if n < 2 {
+			continue
+		}
+		wrong.prepare(h, enc)
+		plain.prepare(h, enc)
+		same := slices.Equal(wrong.hyper.theta, plain.hyper.theta)
+		if want := n >= fitEvery; same != want {
+			t.Fatalf("after %d observations the kernels are the same: %v, want %v", n, same, want)
+		}
 	}
 }

@@ -92,7 +92,10 @@ func (m *model) fit(enc *encoder, at int) {
 	out := m.outputs(enc, done, true)
 	m.out.weights = out.weights
 	dt.y, dt.noise, dt.records = out.y, out.noise, m.records()
-	dt.plain, dt.lengths = !m.opt.has(PartAdditive), m.lengths
+	dt.plain = !m.opt.has(PartAdditive)
+	if fitPoint(at) < fitEvery { // see recordLengths
+		dt.lengths = m.lengths
+	}
 	g := m.features(enc)
 	for i := range done {
 		dt.g = append(dt.g, g(done[i].id)...)
