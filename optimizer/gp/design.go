@@ -12,20 +12,22 @@ import (
 // designSubset is how many configurations a start is chosen from.
 const designSubset = 3000
 
-// startDesign returns more points than a start needs, space-filling, the first ones in the launch window; and whether there is one.
-func startDesign(pool *optimizer.Pool, o Options) (design []int, windowed bool) {
+// startDesign returns more points than a start needs, space-filling, the first ones in the launch window; and that window, nil when there is none.
+func startDesign(pool *optimizer.Pool, o Options) (design []int, window *launch) {
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	subset := drawSubset(pool, rng, designSubset)
-	window := launchWindow(pool, subset)
-	windowed = window != nil && o.has(PartWindow)
+	window, inside := launchWindow(pool, subset)
+	if !o.has(PartWindow) {
+		window = nil
+	}
 	switch {
 	case !o.has(PartMaximin):
 		rng.Shuffle(len(subset), func(a, b int) { subset[a], subset[b] = subset[b], subset[a] })
-		return subset[:min(4*designSize, len(subset))], windowed
-	case !windowed:
-		return maximin(pool, rng, 4*designSize, subset), false
+		return subset[:min(4*designSize, len(subset))], window
+	case window == nil:
+		return maximin(pool, rng, 4*designSize, subset), nil
 	default:
-		return extend(pool, rng, maximin(pool, rng, windowSize, window), 4*designSize, subset), true
+		return extend(pool, rng, maximin(pool, rng, windowSize, inside), 4*designSize, subset), window
 	}
 }
 
@@ -73,23 +75,21 @@ func extend(pool *optimizer.Pool, rng *rand.Rand, chosen []int, n int, subset []
 	return out
 }
 
-// launchWindow returns configurations whose blocks have 64 to 512 threads in whole warps, where good kernels mostly are; nil
-// when the threads are not known or such configurations are few.
-func launchWindow(pool *optimizer.Pool, subset []int) []int {
-	l := newLaunch(pool)
-	if l == nil {
-		return nil
+// launchWindow returns the window of configurations whose blocks have 64 to 512 threads in whole warps, where good kernels mostly
+// are, and those of a subset that lie in it; nil when the threads are not known or such configurations are few.
+func launchWindow(pool *optimizer.Pool, subset []int) (window *launch, inside []int) {
+	if window = newLaunch(pool); window == nil {
+		return nil, nil
 	}
-	var out []int
 	for _, id := range subset {
-		if l.within(id) {
-			out = append(out, id)
+		if window.within(id) {
+			inside = append(inside, id)
 		}
 	}
-	if len(out) <= 200 {
-		return nil
+	if len(inside) <= 200 {
+		return nil, nil
 	}
-	return out
+	return window, inside
 }
 
 // launch tells which configurations of a pool lie in the launch window.

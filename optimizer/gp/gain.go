@@ -31,6 +31,5 @@ func (s *Strategy) Gain(h *optimizer.History, incumbent float64) (gain float64, 
 
 // Gain asks the cold model, whose output is in the incumbent's currency.
 func (s *Warm) Gain(h *optimizer.History, incumbent float64) (float64, bool) {
-	s.begin(h)
 	return s.cold.Gain(h, incumbent)
 }

@@ -91,10 +91,7 @@ func (s *Strategy) begin(h *optimizer.History) {
 		if s.power = improvementPower; !h.Pool.Space().Enumerated() || h.Pool.Len() > surveyMost {
 			s.power = 1
 		}
-		var windowed bool
-		if s.design, windowed = startDesign(h.Pool, s.opt); windowed {
-			s.window = newLaunch(h.Pool)
-		}
+		s.design, s.window = startDesign(h.Pool, s.opt)
 	}
 	members, own := h.Family()
 	switch {

@@ -24,10 +24,7 @@ func (s *Strategy) Judge(h *optimizer.History, n int) []optimizer.Verdict {
 }
 
 // Judge asks the cold model: records of elsewhere have no say in what was measured here.
-func (s *Warm) Judge(h *optimizer.History, n int) []optimizer.Verdict {
-	s.begin(h)
-	return s.cold.Judge(h, n)
-}
+func (s *Warm) Judge(h *optimizer.History, n int) []optimizer.Verdict { return s.cold.Judge(h, n) }
 
 // Figures of the verdicts. A model that smooths more than the truth is smooth drags a configuration towards its neighbours and is
 // sure of it: the variance that it claims for what it predicts from the others is scaled by how far off it is on the contenders.

@@ -47,10 +47,8 @@ func TestRecordsTeachLengths(t *testing.T) {
 	judge.Judge(h, 1)
 	for name, s := range map[string]*Warm{"propose": propose, "judge": judge} {
 		got := map[string]float64{}
-		for k, c := range s.cold.enc.columns {
-			if len(s.cold.model.lengths) == len(s.cold.enc.columns) {
-				got[c.name] = s.cold.model.lengths[k]
-			}
+		for k, length := range s.cold.model.lengths() {
+			got[s.cold.enc.columns[k].name] = length
 		}
 		usual := usualLength(len(s.cold.enc.columns))
 		if !(got["tile"] < usual-0.3 && got["flag"] > usual+0.3) {
@@ -106,9 +104,7 @@ func TestLengthsGiveWay(t *testing.T) {
 	space := testSpace(t)
 	h, enc := optimizer.NewHistory(space), newEncoder(space.NewPool(), Options{})
 	wrong, plain := newModel(Options{}, 1, nil), newModel(Options{}, 1, nil)
-	for range enc.columns {
-		wrong.lengths = append(wrong.lengths, 2.5)
-	}
+	wrong.lengths = func() []float64 { return slices.Repeat([]float64{2.5}, len(enc.columns)) }
 	for n := 1; n <= fitEvery; n++ {
 		id, err := next(h, nil, 3)
 		if err != nil {

@@ -18,9 +18,9 @@ type model struct {
 	opt     Options
 	stream  uint64 // separates the draws of the models of one strategy
 	prior   *transfer.Prior
-	lengths []float64 // that records expect of the kernel; nil: none do
-	most    int       // candidates
-	wide    bool      // it reads the whole family, and its encoder tells the structures apart
+	lengths func() []float64 // that records expect of the kernel, see recordLengths; nil: there are none
+	most    int              // candidates
+	wide    bool             // it reads the whole family, and its encoder tells the structures apart
 	fitter  fitter
 	hyper   hyper
 	fitted  int   // point of the schedule that kernel and candidates are of; -1 before the first

@@ -93,8 +93,8 @@ func (m *model) fit(enc *encoder, at int) {
 	m.out.weights = out.weights
 	dt.y, dt.noise, dt.records = out.y, out.noise, m.records()
 	dt.plain = !m.opt.has(PartAdditive)
-	if fitPoint(at) < fitEvery { // see recordLengths
-		dt.lengths = m.lengths
+	if m.lengths != nil && fitPoint(at) < fitEvery { // see recordLengths
+		dt.lengths = m.lengths()
 	}
 	g := m.features(enc)
 	for i := range done {

@@ -41,6 +41,7 @@ type Warm struct {
 func NewWarm(o Options, prior *transfer.Prior) *Warm {
 	cold := New(o)
 	cold.model.most = candidateFew // the neighbours of what the records led to are then a larger share: ahead up to 40 evaluations
+	cold.model.lengths = func() []float64 { return recordLengths(prior, o) }
 	return &Warm{opt: o, prior: prior, cold: cold, model: newModel(o, 3, prior)}
 }
 
@@ -50,7 +51,8 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	if h.Remaining() <= 0 {
 		return 0, optimizer.ErrExhausted
 	}
-	s.begin(h)
+	s.cold.begin(h)
+	s.cold.window = nil // the records know better
 	if s.picks == nil {
 		s.picks = portfolioPicks(s.prior, h.Pool, warmStart)
 	}
@@ -69,16 +71,6 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 		return s.proposeCold(h)
 	}
 	return s.proposeWarm(h)
-}
-
-// begin must come before each use of the cold model.
-func (s *Warm) begin(h *optimizer.History) {
-	first := s.cold.enc == nil
-	s.cold.begin(h)
-	if first {
-		s.cold.window = nil // the records know better
-		s.cold.model.lengths = recordLengths(s.prior, s.opt)
-	}
 }
 
 // coldTurn reports whether the cold model has this proposal.
