@@ -13,10 +13,10 @@ import (
 const (
 	warmStart     = 3    // first proposals from the records alone
 	warmSpread    = 2    // then space-filling ones, which tell whether the records predict anything
-	gateFrom      = 5    // successes from which the records must correlate with what was seen
-	gateLeast     = 0.5  // Spearman's
+	gateFrom      = 5    // successes from which the records must predict what was seen: see gated
+	gateLeast     = 0.5  // least rank correlation of the two...
+	gateSure      = 0.9  // ...and the one from which it does not matter how much faster they say that anything is
 	coldFrom      = 5    // evaluations from which the cold model, its design first, has every second proposal
-	gatedWarm     = 8    // while the records fail to predict, only every gatedWarm-th proposal still follows them
 	aheadBy       = 0.05 // by how much the records must predict better than what was seen here does: see ahead
 	stuckAfter    = 20   // evaluations without a gain after which every second proposal is of the cold design, what is left of it
 	lateFrom      = 20   // from here on the cold model has all but every lateWarm-th, and that one too unless the records are ahead: what
@@ -66,8 +66,7 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	if coldTurn(turn) || turn >= lateFrom && !s.ahead(h) {
 		return s.proposeCold(h)
 	}
-	s.model.prepare(h, s.cold.enc)
-	if s.gated(h) && turn%gatedWarm != 0 {
+	if s.gated(h) {
 		return s.proposeCold(h)
 	}
 	return s.proposeWarm(h)
@@ -92,7 +91,7 @@ func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 	if open := s.designLeft(h); open >= 0 {
 		turn := len(h.Trials) + len(h.Pending())
 		stuck := h.SinceGain() >= stuckAfter && turn%2 == 0
-		if stuck || h.OK < gateFrom || !ahead || s.gated(h) {
+		if stuck || h.OK < gateFrom || !ahead {
 			return open, nil
 		}
 	}
@@ -108,6 +107,7 @@ func (s *Warm) proposeCold(h *optimizer.History) (int, error) {
 
 // proposeWarm weighs the expected improvement by the share of the sources in which the configuration ran.
 func (s *Warm) proposeWarm(h *optimizer.History) (int, error) {
+	s.model.prepare(h, s.cold.enc)
 	s.cold.gate.learn(h)
 	scores := s.model.score(h, s.cold.enc, s.model.incumbent(), 1, true)
 	best, id := math.Inf(-1), -1
@@ -127,16 +127,20 @@ func (s *Warm) proposeWarm(h *optimizer.History) (int, error) {
 	return id, nil
 }
 
-// gated reports whether the records fail to predict what was seen: Spearman's correlation of the weighted records with ln t.
+// gated reports whether the records fail to predict what was seen: whether the weighted records hardly order it, or order it less than
+// surely and explain less of the differences of ln t than its mean does. A handful of configurations is ranked right by chance; that
+// what should be ten times as fast hardly differs here is seen at once.
 func (s *Warm) gated(h *optimizer.History) bool {
 	if h.OK < gateFrom {
 		return false
 	}
+	s.model.prepare(h, s.cold.enc)
 	logs := make([]float64, len(s.model.done))
 	for k := range s.model.done {
 		logs[k] = s.model.done[k].of().Log
 	}
-	return spearman(s.model.out.p, logs) < gateLeast
+	r := spearman(s.model.out.p, logs)
+	return r < gateLeast || r < gateSure && explained(s.model.out.p, logs) < 0
 }
 
 // ahead reports whether the records tell more of this device than what was seen on it: whether their model fills in each observation
@@ -146,7 +150,9 @@ func (s *Warm) ahead(h *optimizer.History) bool {
 	if h.OK < gateFrom {
 		return true
 	}
-	s.model.prepare(h, s.cold.enc)
+	if s.gated(h) {
+		return false
+	}
 	s.cold.model.prepare(h, s.cold.enc)
 	return s.model.foresight() > s.cold.model.foresight()+aheadBy
 }
@@ -220,6 +226,25 @@ func spearman(a, b []float64) float64 {
 		return 0
 	}
 	return sxy / math.Sqrt(sxx*syy)
+}
+
+// explained is the coefficient of determination of y by x plus a constant: 1 when they differ by no more than that, 0 when x tells as
+// much as y's own mean, below 0 when less; 0 when y is constant.
+func explained(x, y []float64) float64 {
+	n := float64(len(y))
+	var meanX, meanY float64
+	for i := range y {
+		meanX, meanY = meanX+x[i]/n, meanY+y[i]/n
+	}
+	var rest, all float64
+	for i := range y {
+		d := (y[i] - meanY) - (x[i] - meanX)
+		rest, all = rest+d*d, all+(y[i]-meanY)*(y[i]-meanY)
+	}
+	if all == 0 {
+		return 0
+	}
+	return 1 - rest/all
 }
 
 func ranks(x []float64) []float64 {
