@@ -21,6 +21,9 @@ const (
 	stuckAfter    = 20   // evaluations without a gain after which every second proposal is of the cold design, what is left of it
 	lateFrom      = 20   // from here on the cold model has all but every lateWarm-th, and that one too unless the records are ahead: what
 	lateWarm      = 8    // they give, they give early, and one that predicts most of a space and hides its optimum must not hold the search
+	agreedFrom    = 40   // from here to agreedUntil every agreedEach-th proposal is the next of those that the records hold best on the
+	agreedUntil   = 120  // whole: of the few that they agree on, a model that follows what was seen here can be wrong
+	agreedEach    = 4
 	pickLowest    = 400
 	pickEach      = 100
 	pickMeanWorth = 0.001
@@ -35,6 +38,8 @@ type Warm struct {
 	cold  *Strategy
 	model *model
 	picks []int
+	// agreed are the configurations that are best in the mean of the records, best first.
+	agreed []int
 }
 
 // NewWarm returns the strategy for a prior with at least one source.
@@ -55,6 +60,7 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	s.cold.window = nil // the records know better
 	if s.picks == nil {
 		s.picks = portfolioPicks(s.prior, h.Pool, warmStart)
+		s.agreed = s.prior.Candidates(h.Pool, pickLowest, 0)
 	}
 	turn := len(h.Trials) + len(h.Pending())
 	switch {
@@ -63,13 +69,31 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	case turn < warmStart+warmSpread || h.OK < 2:
 		return next(h, s.cold.design, s.opt.Seed)
 	}
-	if coldTurn(turn) || turn >= lateFrom && !s.ahead(h) {
-		return s.proposeCold(h)
+	if agreedTurn(turn) && !s.gated(h) {
+		if id := s.nextAgreed(h); id >= 0 {
+			return id, nil
+		}
 	}
-	if s.gated(h) {
+	if coldTurn(turn) || s.gated(h) || turn >= lateFrom && !s.ahead(h) {
 		return s.proposeCold(h)
 	}
 	return s.proposeWarm(h)
+}
+
+// agreedTurn reports whether this proposal is one that the records agree on.
+func agreedTurn(turn int) bool {
+	return turn >= agreedFrom && turn < agreedUntil && turn%agreedEach == agreedEach-1
+}
+
+// nextAgreed returns the first open configuration of those that the records agree on which is likely to run; -1 when there is none.
+func (s *Warm) nextAgreed(h *optimizer.History) int {
+	s.cold.gate.learn(h)
+	for _, id := range s.agreed {
+		if h.Open(id) && s.cold.gate.logSuccess(h, id) > unlikely {
+			return id
+		}
+	}
+	return -1
 }
 
 // coldTurn reports whether the cold model has this proposal.

@@ -71,20 +71,48 @@ func TestRecordsAhead(t *testing.T) {
 	}
 }
 
+// slope rises from 0 to 1 in every parameter.
+func slope(pool *optimizer.Pool, id int) float64 {
+	sum, space := 0.0, pool.Space()
+	for k, v := range pool.Row(id) {
+		sum += float64(v) / float64(len(space.Values(k))-1) / float64(space.Dims())
+	}
+	return sum
+}
+
+// TestWhatRecordsAgreeOnIsTried looks at one proposal: what the records hold best of what is left, while they predict.
+func TestWhatRecordsAgreeOnIsTried(t *testing.T) {
+	t.Parallel()
+	pool := testSpace(t).NewPool()
+	truth := func(id int) float64 {
+		return math.Exp(2*slope(pool, id) + 0.2*rand.New(rand.NewPCG(3, uint64(id))).Float64())
+	}
+	for sign, want := range map[float64]bool{2: true, -2: false} {
+		records := func(id int) float64 { return math.Exp(sign * slope(pool, id)) }
+		s, h := follow(t, 1, records, truth, agreedFrom+agreedEach-1)
+		got, err := s.Propose(t.Context(), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := math.Inf(1)
+		for id := range pool.Len() {
+			if h.Open(id) {
+				least = math.Min(least, records(id))
+			}
+		}
+		if best := records(got) == least; best != want {
+			t.Errorf("records that say e^(%g slope): the proposal is the best of them: %v, want %v", sign, best, want)
+		}
+	}
+}
+
 // TestRecordsThatDoNotPredictGiveWay searches a landscape with the records of others. Those that order it surely, or fairly and tell how
 // much faster is faster, have their proposals, and points of the cold start are left after as many turns as it has points; the cold
 // model has those of others, and its start was made up for by then.
 func TestRecordsThatDoNotPredictGiveWay(t *testing.T) {
 	t.Parallel()
-	space := testSpace(t)
-	pool := space.NewPool()
-	ground := func(id int) float64 { // from 0 to 1
-		sum := 0.0
-		for k, v := range pool.Row(id) {
-			sum += float64(v) / float64(len(space.Values(k))-1) / float64(space.Dims())
-		}
-		return sum
-	}
+	pool := testSpace(t).NewPool()
+	ground := func(id int) float64 { return slope(pool, id) }
 	chance := func(id int) float64 { return rand.New(rand.NewPCG(2, uint64(id))).Float64() }
 	truth := func(id int) float64 { return math.Exp(2 * ground(id)) }
 	for _, c := range []struct {
