@@ -59,8 +59,9 @@ func (s *Warm) Propose(ctx context.Context, h *optimizer.History) (int, error) {
 	s.cold.begin(h)
 	s.cold.window = nil // the records know better
 	if s.picks == nil {
-		s.picks = portfolioPicks(s.prior, h.Pool, warmStart)
-		s.agreed = s.prior.Candidates(h.Pool, pickLowest, 0)
+		candidates := s.prior.Candidates(h.Pool, pickLowest, pickEach)
+		s.picks = portfolioPicks(s.prior, h.Pool, candidates, warmStart)
+		s.agreed = candidates[:min(pickLowest, len(candidates))]
 	}
 	turn := len(h.Trials) + len(h.Pending())
 	switch {
@@ -192,10 +193,9 @@ func (s *Warm) designLeft(h *optimizer.History) int {
 	return -1
 }
 
-// portfolioPicks chooses n configurations so that for each source one of them is good: greedily the one that lowers the sum
+// portfolioPicks chooses n of the candidates so that for each source one of them is good: greedily the one that lowers the sum
 // over sources of the smallest share of throughput lost.
-func portfolioPicks(p *transfer.Prior, pool *optimizer.Pool, n int) []int {
-	candidates := p.Candidates(pool, pickLowest, pickEach)
+func portfolioPicks(p *transfer.Prior, pool *optimizer.Pool, candidates []int, n int) []int {
 	if len(candidates) == 0 {
 		return []int{}
 	}
